@@ -1,0 +1,177 @@
+"""A pipeline: encoders + fusion + SLO + gates + deployment, as values. The user's file becomes this.
+
+Parsing lives in `pipeline_file`; nothing here reads YAML.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+from validators.contracts.encoder import EncoderContract
+from validators.contracts.engine import Precision, ShapeProfile
+from validators.contracts.errors import NotFound
+from validators.contracts.modality import Modality
+from validators.contracts.slo import Slo
+
+
+class SourceKind(enum.Enum):
+    ONNX = "onnx"  # location is a file, relative to the pipeline file
+    TORCH = "torch"  # location is "package.module:factory"
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderSource:
+    kind: SourceKind
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderEntry:
+    """One encoder of the pipeline, and how its engines are to be built.
+
+    `asset_files` maps asset names of the contract's preprocessing to files or `package:path`
+    references; digests are filled in when the release reads them.
+    """
+
+    contract: EncoderContract
+    source: EncoderSource
+    precision: Precision
+    profiles: tuple[ShapeProfile, ...]
+    asset_files: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.contract.name
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterEntry:
+    """A map from one encoder's output into a named embedding space.
+
+    `kind` is "ridge" (learned on pairs), "conse" (training-free, from class scores), or "identity".
+    """
+
+    kind: str
+    output: str  # the encoder's output tensor it reads
+    space: str
+    options: tuple[tuple[str, str | int | float | bool], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """How one modality reaches the fusion: encoder, then adapter or decoder.
+
+    `decoder` names an encoder entry that turns features into token ids, step by step; its text then
+    goes through the branch called `then`.
+    """
+
+    modality: str
+    encoder: str
+    adapter: AdapterEntry | None = None
+    decoder: str | None = None
+    then: str | None = None
+    weight: float = 1.0
+    timeout_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fusion:
+    """When enough branches have answered. `policy`: all, any, quorum, weighted, ordered."""
+
+    policy: str
+    threshold: float = 0.5
+    quorum: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the pipeline says: today `retrieval`, the nearest items of a catalogue."""
+
+    kind: str
+    top_k: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class DataSource:
+    """Labelled media: a folder with `manifest.jsonl`, or `package.module:factory` that makes one."""
+
+    kind: str  # "folder" or "factory"
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class BackendPlan:
+    """One backend to build with. `deploy` marks the one that the target will run."""
+
+    backend: str
+    targets: tuple[str, ...] = ("host",)  # "host", or SM names for ahead-of-time plans
+    deploy: bool = False
+    precision: Precision | None = None  # None: the encoder's own
+
+
+@dataclass(frozen=True, slots=True)
+class GateSettings:
+    """The thresholds of the gates, each with the default that the schema documents."""
+
+    drift_false_alarm_rate: float = 0.01
+    drift_minimum_samples: int = 30
+    privacy_policy: str = "gdpr-default"
+    compatibility_linf: float = 0.03
+    quality_missing_rate: float = 0.05
+    recall_over_chance: float = 2.0
+    waivers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    people: int = 2
+    unattended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """Where it runs and how traffic moves. `canary` are percents in order, ending at 100."""
+
+    target: str = "local"
+    canary: tuple[int, ...] = (5, 25, 100)
+    hold_s: float = 5.0
+    minimum_requests: int = 20
+    review: Review = field(default_factory=Review)
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """The user's file as one value."""
+
+    service: str
+    slo: Slo
+    modalities: tuple[Modality, ...]
+    encoders: tuple[EncoderEntry, ...]
+    branches: tuple[Branch, ...]
+    fusion: Fusion
+    answer: Answer
+    data: DataSource
+    backends: tuple[BackendPlan, ...]
+    gates: GateSettings
+    deployment: Deployment
+    schedules: tuple[tuple[str, str], ...] = ()
+
+    def encoder(self, name: str) -> EncoderEntry:
+        for entry in self.encoders:
+            if entry.name == name:
+                return entry
+        raise NotFound(f"the pipeline has no encoder {name!r}", where=self.service)
+
+    def branch(self, modality: str) -> Branch:
+        for branch in self.branches:
+            if branch.modality == modality:
+                return branch
+        raise NotFound(f"the pipeline has no branch for {modality!r}", where=self.service)
+
+    @property
+    def deploy_backend(self) -> BackendPlan:
+        for plan in self.backends:
+            if plan.deploy:
+                return plan
+        raise NotFound("no backend of the pipeline is marked deploy", where=self.service)
