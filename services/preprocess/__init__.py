@@ -1,0 +1,9 @@
+"""Raw media, text and tensors into the inputs that encoders declare; token ids back into text.
+
+`make_preprocessor` builds the callable that a contract's `PreprocessSpec` describes; `media`
+decodes pictures and recordings within bounds; `transcript` turns a decoder's token ids into text.
+"""
+
+from services.preprocess.preprocessor import Preprocessor, RawInput, make_preprocessor
+
+__all__ = ["Preprocessor", "RawInput", "make_preprocessor"]
