@@ -13,6 +13,7 @@ from validators.contracts.engine import Precision, ShapeProfile
 from validators.contracts.errors import NotFound
 from validators.contracts.modality import Modality
 from validators.contracts.slo import Slo
+from validators.contracts.verdict import Waiver
 
 
 class SourceKind(enum.Enum):
@@ -120,7 +121,7 @@ class GateSettings:
     compatibility_linf: float = 0.03
     quality_missing_rate: float = 0.05
     recall_over_chance: float = 2.0
-    waivers: tuple[str, ...] = ()
+    waivers: tuple[Waiver, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
