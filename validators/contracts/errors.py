@@ -29,6 +29,7 @@ class ModalgateError(Exception):
         where: the file, field, tensor, engine or sample, by its id.
         remedy: an imperative sentence.
         retry_after_s: seconds after which trying again can help, where that is known.
+        attachment: what had been done and found before it happened, for the JSON document.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class ModalgateError(Exception):
         self.where = where
         self.remedy = remedy
         self.retry_after_s = retry_after_s
+        self.attachment: dict[str, object] = {}
         place = f" ({where})" if where else ""
         advice = f". {remedy}" if remedy else ""
         super().__init__(f"{what}{place}{advice}")

@@ -1,4 +1,4 @@
-"""A pipeline: encoders + fusion + SLO + gates + deployment, as values. The user's file becomes this.
+"""A pipeline: encoders, fusion, SLO, gates, deployment, as values. The user's file becomes this.
 
 Parsing lives in `pipeline_file`; nothing here reads YAML.
 """
@@ -13,6 +13,7 @@ from validators.contracts.engine import Precision, ShapeProfile
 from validators.contracts.errors import NotFound
 from validators.contracts.modality import Modality
 from validators.contracts.slo import Slo
+from validators.contracts.verdict import Waiver
 from validators.contracts.verdict import Waiver
 
 
@@ -95,7 +96,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class DataSource:
-    """Labelled media: a folder with `manifest.jsonl`, or `package.module:factory` that makes one."""
+    """Labelled media: a folder with `manifest.jsonl`, or a `package.module:factory` that makes it."""
 
     kind: str  # "folder" or "factory"
     location: str

@@ -1,0 +1,67 @@
+"""What may go: objects that nothing refers to, and raw media past their use.
+
+An object is kept while a reference, or a kept JSON document, names its digest. Documents are
+recognised by their first byte; blobs are never read whole.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from validators.contracts.digest import Digest
+from validators.contracts.errors import NotFound
+from validators.contracts.ports import ObjectStore
+
+_NAMES = re.compile(rb"sha256:[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    kept: int
+    removed: tuple[Digest, ...]
+
+
+def reachable(store: ObjectStore) -> frozenset[Digest]:
+    """Every object that a reference leads to, directly or through documents."""
+    waiting = [
+        digest for name in store.references() if (digest := store.reference(name)) is not None
+    ]
+    seen: set[Digest] = set()
+    while waiting:
+        digest = waiting.pop()
+        if digest not in seen:
+            seen.add(digest)
+            waiting += _named_in(store, digest)
+    return frozenset(seen)
+
+
+def sweep(store: ObjectStore, *, dry_run: bool = False) -> Swept:
+    """Remove what is not reachable. Call it only while no release writes to this store."""
+    keep = reachable(store)
+    orphans = tuple(digest for digest in store.objects() if digest not in keep)
+    if not dry_run:
+        for digest in orphans:
+            store.delete(digest)
+    return Swept(len(keep), orphans)
+
+
+def purge(quarantine: ObjectStore) -> int:
+    """Remove every raw object; the number removed. A later release reads the source again."""
+    names, digests = list(quarantine.references()), list(quarantine.objects())
+    for name in names:
+        quarantine.delete_reference(name)
+    for digest in digests:
+        quarantine.delete(digest)
+    return len(digests)
+
+
+def _named_in(store: ObjectStore, digest: Digest) -> list[Digest]:
+    try:
+        with store.open(digest) as stream:
+            first = stream.read(1)
+            if first not in (b"{", b"["):
+                return []
+            return [Digest(name.decode()) for name in _NAMES.findall(first + stream.read())]
+    except NotFound:
+        return []

@@ -1,0 +1,108 @@
+"""The composition root: every port with the implementation that the environment asks for.
+
+MODALGATE_STORE      object store URL (s3://bucket/prefix); default: a folder of the state folder
+MODALGATE_REGISTRY   MLflow tracking URI; default: SQLite in the state folder
+MODALGATE_USER       who acts, for the ledger; default: the login name
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import sys
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from flows.home import Home
+from infra.clocks import SystemClock
+from infra.keys.file import FileSigner, TrustedKeys
+from infra.local_target import LocalTarget
+from infra.objects.folder import FolderStore
+from infra.objects.open import open_store
+from infra.registry.ledger import FileLedger
+from services.engines.workshop import EngineWorkshop
+from validators.contracts.ports import Clock, DeploymentTarget, Ledger, ObjectStore, Registry
+
+SERVE_COMMAND = (sys.executable, "-m", "flows.serve")
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """What flows and verbs work with. Each part opens when it is first used."""
+
+    home: Home
+
+    @staticmethod
+    def open() -> Workspace:
+        return Workspace(Home.from_environment())
+
+    @cached_property
+    def clock(self) -> Clock:
+        return SystemClock()
+
+    @cached_property
+    def store(self) -> ObjectStore:
+        url = os.environ.get("MODALGATE_STORE", "").strip()
+        return open_store(url) if url else FolderStore(self.home.folder("objects"))
+
+    @cached_property
+    def quarantine(self) -> ObjectStore:
+        """Raw media: always on this machine, never in the shared store."""
+        return FolderStore(self.home.folder("quarantine", "objects"))
+
+    @cached_property
+    def signer(self) -> FileSigner:
+        return FileSigner.create_or_open(self.home.folder("keys") / "signing.pem")
+
+    @cached_property
+    def verifier(self) -> TrustedKeys:
+        return TrustedKeys.open(self.trusted_keys)
+
+    @cached_property
+    def trusted_keys(self) -> Path:
+        """The folder of public keys; this machine's own is in it."""
+        folder = self.home.folder("keys", "trusted")
+        self.signer.export_public(folder)
+        return folder
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        return FileLedger(self.home.folder("registry") / "ledger.jsonl", self.clock)
+
+    @property
+    def tracking_uri(self) -> str:
+        configured = os.environ.get("MODALGATE_REGISTRY", "").strip()
+        return configured or f"sqlite:///{self.home.folder('registry') / 'mlflow.db'}"
+
+    @cached_property
+    def registry(self) -> Registry:
+        from infra.registry.mlflow import MlflowRegistry  # noqa: PLC0415 two seconds to import
+
+        return MlflowRegistry(
+            self.tracking_uri,
+            ledger=self.ledger,
+            artifact_root=self.home.folder("registry", "artifacts"),
+        )
+
+    @cached_property
+    def workshop(self) -> EngineWorkshop:
+        return EngineWorkshop(
+            self.store,
+            signer=self.signer,
+            verifier=self.verifier,
+            locks=self.home.folder("engines", "locks"),
+            workdir=self.home.folder("engines", "work"),
+        )
+
+    def target(self, name: str) -> DeploymentTarget:
+        """The deployment target of a pipeline's `deploy.target`."""
+        return self.local_target(self.home.folder("deployments"))
+
+    def local_target(self, root: Path) -> LocalTarget:
+        return LocalTarget(root, SERVE_COMMAND, self.clock, trusted_keys=self.trusted_keys)
+
+
+def actor() -> str:
+    """Who acts, for the ledger."""
+    return os.environ.get("MODALGATE_USER", "").strip() or getpass.getuser()
