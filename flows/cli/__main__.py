@@ -1,0 +1,5 @@
+"""`python -m flows.cli`, the same as `modalgate`."""
+
+from flows.cli.main import run
+
+run()
