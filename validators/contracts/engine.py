@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from validators.contracts.digest import Digest, digest_value
 from validators.contracts.errors import BadInput
+from validators.contracts.tensors import TensorSpec
 
 
 class Precision(enum.Enum):
@@ -130,8 +131,22 @@ class BuildPhase:
 
 
 @dataclass(frozen=True, slots=True)
+class CanaryOutput:
+    """What one output of the canary run looked like when the engine was verified."""
+
+    name: str
+    shape: tuple[int, ...]
+    peak: float  # largest |value|
+    samples: tuple[float, ...]  # evenly spaced over the flattened output
+
+
+@dataclass(frozen=True, slots=True)
 class EngineManifest:
-    """What is known of one engine build; sealed with a signature beside the engine's bytes."""
+    """What is known of one engine build; sealed with a signature beside the engine's bytes.
+
+    `inputs` and `outputs` are the contract's tensors, so that a host can guard and try the engine
+    with nothing else at hand.
+    """
 
     key: Digest
     spec: EngineSpec
@@ -143,6 +158,9 @@ class EngineManifest:
     canary_inputs: Digest | None = None  # run after every load
     parity: Digest | None = None  # of the ParityRecord document
     verified_on: HostIdentity | None = None
+    inputs: tuple[TensorSpec, ...] = ()
+    outputs: tuple[TensorSpec, ...] = ()
+    canary_outputs: tuple[CanaryOutput, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
