@@ -1,0 +1,1 @@
+"""The reference service: a written or spoken request finds the picture that fits it."""
