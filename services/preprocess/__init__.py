@@ -5,5 +5,6 @@ decodes pictures and recordings within bounds; `transcript` turns a decoder's to
 """
 
 from services.preprocess.preprocessor import Preprocessor, RawInput, make_preprocessor
+from services.preprocess.transcript import Transcribe, make_transcriber
 
-__all__ = ["Preprocessor", "RawInput", "make_preprocessor"]
+__all__ = ["Preprocessor", "RawInput", "Transcribe", "make_preprocessor", "make_transcriber"]

@@ -1,7 +1,8 @@
 """Preprocessing as data: a spec in, a callable out that turns raw input into named tensors.
 
-Kinds: `image`, `wordpiece`, `log_mel`, `tensor`. Each lives in the module of its name. The gateway,
-the release and the tests all build theirs here, so that what was measured is what is served.
+Kinds: `image`, `wordpiece`, `log_mel`, `tensor`, and `transcript` for decoders; each lives in the
+module of its name. The gateway, the release and the tests all build theirs here, so that what was
+measured is what is served.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy.typing as npt
 from services.preprocess.image import make_image
 from services.preprocess.log_mel import make_log_mel
 from services.preprocess.tensor import make_tensor
+from services.preprocess.transcript import make_decoder_input
 from services.preprocess.wordpiece import make_wordpiece
 from validators.contracts.digest import Digest
 from validators.contracts.encoder import PreprocessSpec
@@ -42,6 +44,7 @@ _MAKERS: dict[str, Callable[[PreprocessSpec, ReadAsset], Preprocessor]] = {
     "wordpiece": make_wordpiece,
     "log_mel": make_log_mel,
     "tensor": make_tensor,
+    "transcript": make_decoder_input,
 }
 
 KINDS: tuple[str, ...] = tuple(_MAKERS)

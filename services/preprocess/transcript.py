@@ -1,7 +1,7 @@
-"""From a recording's features to text: greedy decoding over a decoder that is only a callable.
+"""From a recording's features to text: greedy decoding over a decoder engine.
 
 The decoder is stateless: the whole prefix goes in, the scores of the next token come out. The loop
-holds no engine, no clock and no thread, so the gateway, the release and the tests drive the same.
+holds no clock and no thread, so the gateway, the release and the tests drive the same.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from tokenizers import Tokenizer
 from services.preprocess.options import Options, read_options
 from services.preprocess.wordpiece import load_tokenizer
 from validators.contracts.digest import Digest
-from validators.contracts.encoder import PreprocessSpec
+from validators.contracts.encoder import EncoderContract, PreprocessSpec
 from validators.contracts.errors import BadInput, Unsupported
-from validators.contracts.ports import Tensors
+from validators.contracts.ports import RunningEngine, Tensors
+from validators.contracts.tensors import Meaning, TensorSpec
 
-Run = Callable[[Tensors], Tensors]
-"""A decoder engine: tensors in, tensors out, by name (`RunningEngine.run`)."""
+Transcribe = Callable[[Tensors, Callable[[], None]], str]
+"""A speech encoder's outputs, and a call between steps that raises when time is up → text."""
 
 Scores = npt.NDArray[Any]
 _MAX_TOKENS = 448
@@ -80,24 +81,28 @@ def loop_period(tokens: tuple[int, ...], repeats: int, longest: int = 8) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Transcriber:
-    """Features of one recording and a decoder → its text."""
+    """One recording's features → its text. `memory` are the decoder's inputs from the encoder."""
 
+    engine: RunningEngine
     tokenizer: Tokenizer
     rules: DecodingRules
     tokens: str
-    features: str
+    memory: tuple[str, ...]
     logits: str
 
-    def __call__(self, features: npt.NDArray[Any], run: Run) -> str:
-        """`features` as the speech encoder gave them, a batch of one.
+    def __call__(self, features: Tensors, require_time: Callable[[], None]) -> str:
+        """`features` are the speech encoder's outputs by name, a batch of one.
 
         Raises:
-            BadInput: the decoder refuses them, or answers with other than finite scores.
+            BadInput: a feature that the decoder needs is missing, or its scores are not finite.
+            Whatever `require_time` raises, before the step that would be too late.
         """
+        feeds = {name: _feature(features, name) for name in self.memory}
 
         def next_scores(prefix: tuple[int, ...]) -> Scores:
-            feeds = {self.tokens: np.array([prefix], np.int64), self.features: features}
-            logits = run(feeds)[self.logits]
+            require_time()
+            feeds[self.tokens] = np.array([prefix], np.int64)
+            logits = self.engine.run(feeds)[self.logits]
             return np.asarray(logits[0] if logits.ndim == 2 else logits[0, -1])
 
         tokens = decode_greedy(next_scores, self.rules)
@@ -105,31 +110,85 @@ class Transcriber:
         return " ".join(text.split())
 
 
-def make_transcriber(spec: PreprocessSpec, read_asset: Callable[[Digest], bytes]) -> Transcriber:
-    """The transcriber of a decoder contract, whose preprocessing is of kind `transcript`.
+@dataclass(frozen=True, slots=True)
+class DecoderInput:
+    """Stands where other encoders have a preprocessor: a decoder reads no raw input."""
 
-    Options: tokens, features, logits (tensor names), prompt (special tokens, with spaces), end,
-    max_tokens; asset `tokenizer` (tokenizers JSON).
+    def __call__(self, raw: object) -> dict[str, npt.NDArray[Any]]:
+        raise Unsupported(
+            f"a decoder was given {type(raw).__name__}",
+            where="preprocess.kind",
+            remedy="Send the recording to the speech encoder; its features come here.",
+        )
+
+
+def make_decoder_input(spec: PreprocessSpec, read_asset: Callable[[Digest], bytes]) -> DecoderInput:
+    """The stand-in of kind `transcript`, once the spec is seen to make a transcriber."""
+    _read_spec(spec, read_asset)
+    return DecoderInput()
+
+
+def make_transcriber(
+    contract: EncoderContract, engine: RunningEngine, read_asset: Callable[[Digest], bytes]
+) -> Transcriber:
+    """The transcriber of a decoder, whose contract's preprocessing is of kind `transcript`.
+
+    The input that means token ids takes the prefix, the output that means logits gives the scores
+    of the next token [1, vocabulary] (or of all, [1, tokens, vocabulary]); every other input is an
+    output of the speech encoder with the same name.
+
+    Options: prompt (special tokens, with spaces), end, max_tokens; asset `tokenizer` (tokenizers
+    JSON).
 
     Raises:
-        Unsupported: another kind.
-        BadInput: an option, or a token that the tokenizer does not have.
+        Unsupported: another kind, or not exactly one such input and output.
+        BadInput: an ill-typed option, or a token that the tokenizer does not have.
     """
+    tokenizer, rules = _read_spec(contract.preprocess, read_asset)
+    tokens = _only(contract.inputs, Meaning.TOKEN_IDS, contract.name)
+    return Transcriber(
+        engine=engine,
+        tokenizer=tokenizer,
+        rules=rules,
+        tokens=tokens,
+        memory=tuple(item.name for item in contract.inputs if item.name != tokens),
+        logits=_only(contract.outputs, Meaning.LOGITS, contract.name),
+    )
+
+
+def _read_spec(
+    spec: PreprocessSpec, read_asset: Callable[[Digest], bytes]
+) -> tuple[Tokenizer, DecodingRules]:
     if spec.kind != "transcript":
         raise Unsupported(
             f"a decoder's preprocessing is of kind {spec.kind!r}",
             where="preprocess.kind",
             remedy="Write kind: transcript.",
         )
-    options = read_options(spec, ("tokens", "features", "logits", "prompt", "end", "max_tokens"))
+    options = read_options(spec, ("prompt", "end", "max_tokens"))
     tokenizer = load_tokenizer(read_asset(spec.asset("tokenizer")))
-    return Transcriber(
-        tokenizer=tokenizer,
-        rules=_rules(options, tokenizer),
-        tokens=options.text("tokens", "tokens"),
-        features=options.text("features", "features"),
-        logits=options.text("logits", "logits"),
-    )
+    return tokenizer, _rules(options, tokenizer)
+
+
+def _only(specs: tuple[TensorSpec, ...], meaning: Meaning, decoder: str) -> str:
+    names = [spec.name for spec in specs if spec.meaning is meaning]
+    if len(names) != 1:
+        raise Unsupported(
+            f"the decoder {decoder} has {len(names)} tensors that mean {meaning.value}",
+            where=decoder,
+            remedy="Declare exactly one.",
+        )
+    return names[0]
+
+
+def _feature(features: Tensors, name: str) -> npt.NDArray[Any]:
+    if name not in features:
+        raise BadInput(
+            f"the decoder reads {name!r}, which the speech encoder does not give",
+            where=name,
+            remedy="Give the encoder's output and the decoder's input one name.",
+        )
+    return features[name]
 
 
 def _rules(options: Options, tokenizer: Tokenizer) -> DecodingRules:

@@ -51,7 +51,8 @@ class EncoderEntry:
 class AdapterEntry:
     """A map from one encoder's output into a named embedding space.
 
-    `kind` is "ridge" (learned on pairs), "conse" (training-free, from class scores), or "identity".
+    `kind` is "ridge" (learned on pairs), "conse" (training-free, from class scores), "identity",
+    or "auto" (ridge where there are pairs enough, else conse; the release resolves it).
     """
 
     kind: str

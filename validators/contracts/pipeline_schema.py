@@ -175,8 +175,10 @@ class TensorSection(Section):
 class PreprocessSection(Section):
     """How raw input becomes the encoder's tensors."""
 
-    kind: Literal["image", "wordpiece", "log_mel", "tensor"] = _key(
-        "The preprocessor; tensor passes arrays through, checked.", "tensor"
+    kind: Literal["image", "wordpiece", "log_mel", "tensor", "transcript"] = _key(
+        "The preprocessor; tensor passes arrays through, checked, and transcript says how a "
+        "decoder's tokens become text.",
+        "tensor",
     )
     options: dict[TensorName, Scalar] = _key("Settings of that preprocessor.", {})
     assets: dict[Name, Text] = _key(
@@ -216,8 +218,9 @@ class EncoderSection(Section):
 class AdapterSection(Section):
     """A map from one output of the encoder into a named embedding space."""
 
-    kind: Literal["ridge", "conse", "identity"] = _key(
-        "ridge is learned on pairs, conse combines class embeddings, identity passes on."
+    kind: Literal["ridge", "conse", "identity", "auto"] = _key(
+        "ridge is learned on pairs, conse combines class embeddings, identity passes on; auto is "
+        "ridge where there are pairs enough, else conse."
     )
     output: TensorName = _key("The encoder's output tensor that it reads.")
     space: Name = _key("The embedding space that it maps into.")
