@@ -152,7 +152,7 @@ def _bound_to(wanted: Dim, bound: dict[str, Dim]) -> str:
 def _compare_space(producer: TensorSpec, consumer: TensorSpec) -> Iterator[Mismatch]:
     both = producer.meaning is consumer.meaning is Meaning.GLOBAL_EMBEDDING
     if both and consumer.space is not None and producer.space != consumer.space:
-        given, wanted = producer.shape[-1], consumer.shape[-1]
+        given, wanted = (spec.shape[-1] if spec.shape else 1 for spec in (producer, consumer))
         yield Mismatch(
             "space",
             f"space {producer.space or 'not named'} of {producer.describe()}",

@@ -63,6 +63,7 @@ Name = Annotated[str, Field(pattern=NAME)]
 TensorName = Annotated[str, Field(pattern=TENSOR)]
 Text = Annotated[str, Field(min_length=1, max_length=1024)]
 Size = Annotated[int, Field(ge=1, le=MAX_DIM)]
+Percent = Annotated[int, Field(ge=1, le=100, json_schema_extra={"x-unit": "percent"})]
 Modal = Literal["fp32", "fp16", "bf16", "int8", "int4"]
 
 
@@ -341,7 +342,7 @@ class DeploySection(Section):
     """Where it runs and how traffic moves."""
 
     target: Literal["local", "kserve"] = _key("The deployment target.", "local")
-    canary: list[Annotated[int, Field(ge=1, le=100)]] = _key(
+    canary: list[Percent] = _key(
         "Steps of traffic, increasing and ending at 100.",
         [5, 25, 100], unit="percent", min_length=1, max_length=20,
     )  # fmt: skip

@@ -176,7 +176,7 @@ def test_a_decoder_that_keeps_state_has_to_show_its_caches(storefront: Pipeline)
 
 def test_an_encoder_is_no_decoder(storefront: Pipeline) -> None:
     branch = Branch("audio", "speech", decoder="image", then="text")
-    assert {item.code for item in worst(with_branch(storefront, branch))} == {"meaning"}
+    assert "meaning" in {item.code for item in worst(with_branch(storefront, branch))}
 
 
 def test_decoded_text_cannot_go_through_a_picture_branch(storefront: Pipeline) -> None:
