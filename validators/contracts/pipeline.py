@@ -14,7 +14,6 @@ from validators.contracts.errors import NotFound
 from validators.contracts.modality import Modality
 from validators.contracts.slo import Slo
 from validators.contracts.verdict import Waiver
-from validators.contracts.verdict import Waiver
 
 
 class SourceKind(enum.Enum):
@@ -97,7 +96,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class DataSource:
-    """Labelled media: a folder with `manifest.jsonl`, or a `package.module:factory` that makes it."""
+    """Labelled media: a folder with `manifest.jsonl`, or a `package.module:factory` for one."""
 
     kind: str  # "folder" or "factory"
     location: str
