@@ -133,7 +133,7 @@ def test_a_lost_answer_is_not_a_lost_race(store: S3Store) -> None:
 def test_a_dropped_connection_is_resumed_where_it_broke(
     seaweed: Seaweed, s3_environment: dict[str, str], tmp_path: Path
 ) -> None:
-    data = secrets.token_bytes(6 * MIB)
+    data = secrets.token_bytes(12 * MIB)
     prefix = secrets.token_hex(8)
     digest = S3Store(BUCKET, prefix, endpoint_url=seaweed.endpoint).put(data)
     with _Unreliable(seaweed.endpoint, cut_after=2 * MIB, cuts=2) as proxy:
