@@ -1,0 +1,197 @@
+"""The gateway as a process: `python -m flows.serve`. Wires infra's clock and keys to it.
+
+Writes a JSON state file when it takes requests: pid, rest_url, grpc_address, admin_url. SIGTERM and
+SIGINT drain it. Exit codes: 0 drained, 2 it could not come up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import functools
+import json
+import logging
+import os
+import signal
+import stat
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import uvloop
+
+from infra.clocks import SystemClock
+from infra.keys.file import open_verifier
+from services.engines.load import load_engine
+from services.fusion.adapters import load_adapter
+from services.gateway.gateway import Addresses, Gateway
+from services.gateway.revision import Loaders
+from services.gateway.scheduler import QueueLimits
+from services.gateway.settings import GatewaySettings
+from services.preprocess import make_preprocessor
+from services.preprocess.transcript import make_transcriber
+from validators.contracts.errors import BadInput, ModalgateError, Refused
+from validators.contracts.ports import RunningEngine, Verifier
+
+EXIT_CANNOT_START = 2
+_MAX_TOKEN_BYTES = 4096
+_LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
+
+
+def make_loaders(verifier: Verifier, threads: int = 1) -> Loaders:
+    """The real parts of a revision: engines, preprocessing, adapters, transcripts."""
+
+    def load(sealed: bytes, path: Path) -> RunningEngine:
+        return load_engine(sealed, path, verifier=verifier, threads=threads)
+
+    return Loaders(verifier, load, make_preprocessor, load_adapter, make_transcriber)
+
+
+def read_token(path: Path) -> str:
+    """The bearer token of the control plane.
+
+    Raises:
+        BadInput: no such file, empty, too long.  Refused: others than its owner may read it.
+    """
+    try:
+        mode = path.stat().st_mode
+        token = path.read_bytes()[: _MAX_TOKEN_BYTES + 1].decode("ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(
+            "the token file cannot be read", where=path.name, remedy="Write a token into it, 0600."
+        ) from error
+    if stat.S_IMODE(mode) & 0o077:
+        raise Refused(
+            "others may read the token file", where=path.name, remedy="chmod 600 the file."
+        )
+    if not 16 <= len(token) <= _MAX_TOKEN_BYTES:
+        raise BadInput(
+            "the token is shorter than 16 characters, or too long",
+            where=path.name,
+            remedy="Write a random token into the file.",
+        )
+    return token
+
+
+async def serve(options: argparse.Namespace) -> None:
+    """Bring the gateway up, say so, and drain it when told to.
+
+    Raises:
+        ModalgateError: it cannot come up; nothing is left listening.
+    """
+    verifier = open_verifier(options.trusted_keys)
+    gateway = Gateway(
+        options.service,
+        read_token(options.token_file),
+        make_loaders(verifier, options.engine_threads),
+        SystemClock(),
+        settings=_settings(options),
+        addresses=Addresses(options.host, options.rest_port, options.grpc_port, options.admin_port),
+    )
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    if options.bundle is not None:
+        await gateway.serve_first(options.name, options.bundle)
+    await gateway.start()
+    write_state(
+        options.state_file,
+        {
+            "pid": os.getpid(),
+            "rest_url": gateway.rest_url,
+            "grpc_address": gateway.grpc_address,
+            "admin_url": gateway.admin_url,
+        },
+    )
+    await stop.wait()
+    await gateway.drain()
+
+
+def write_state(path: Path, state: dict[str, object]) -> None:
+    """Whole or absent: who waits for the file never reads half of it."""
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump(state, file)
+    Path(name).replace(path)
+
+
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line. `MODALGATE_GATEWAY_WORKERS` and the like give defaults of the knobs."""
+    parser = argparse.ArgumentParser(prog="python -m flows.serve", description="Serve a service.")
+    add = parser.add_argument
+    add("--service", required=True)
+    add("--state-file", type=Path, required=True, help="where to say that it is up")
+    add("--token-file", type=Path, required=True, help="bearer token of the admin port, 0600")
+    add("--trusted-keys", type=Path, required=True, help="public keys that releases are signed by")
+    add("--bundle", type=Path, help="a materialised bundle to serve at once")
+    add("--name", help="the revision's name; with --bundle")
+    add("--host", default="127.0.0.1", help="of REST and gRPC; the admin port is always loopback")
+    for port in ("--rest-port", "--grpc-port", "--admin-port"):
+        add(port, type=_port, default=0, help="0: the system chooses")
+    default = GatewaySettings()
+    knob = functools.partial(_add_knob, parser)
+    knob("workers", int, default.workers, "engine calls at one time")
+    knob("engine-threads", int, 1, "threads of one engine call")
+    knob("queue-rows", int, default.queue.rows, "rows that may wait")
+    knob("default-timeout-ms", float, None, "of requests that name none; else the SLO's P99")
+    knob("drain-grace-s", float, default.drain_grace_s, "not ready, and still taking requests")
+    options = parser.parse_args(arguments)
+    if (options.bundle is None) != (options.name is None):
+        parser.error("--bundle and --name belong together")
+    return options
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = parse_options(arguments)
+    logging.basicConfig(level=logging.INFO, format=_LOG_FORMAT, stream=sys.stderr)
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(serve(options))
+    except ModalgateError as error:
+        print(json.dumps({"status": "failed", "error": error.document()}), file=sys.stderr)
+        return EXIT_CANNOT_START
+    return 0
+
+
+def _settings(options: argparse.Namespace) -> GatewaySettings:
+    return GatewaySettings(
+        workers=options.workers,
+        queue=QueueLimits(rows=options.queue_rows),
+        default_timeout_ms=options.default_timeout_ms,
+        drain_grace_s=options.drain_grace_s,
+    )
+
+
+def _add_knob(
+    parser: argparse.ArgumentParser,
+    name: str,
+    kind: type[int] | type[float],
+    default: float | None,
+    text: str,
+) -> None:
+    variable = f"MODALGATE_GATEWAY_{name.upper().replace('-', '_')}"
+
+    def parse(value: str) -> float:
+        number = kind(value)
+        if not 0 < number < 1e9:
+            raise argparse.ArgumentTypeError(f"{value} is not above 0")
+        return number
+
+    parser.add_argument(
+        f"--{name}",
+        type=parse,
+        default=os.environ.get(variable, default),
+        help=f"{text} [{variable}]",
+    )
+
+
+def _port(value: str) -> int:
+    port = int(value)
+    if not 0 <= port <= 65535:
+        raise argparse.ArgumentTypeError(f"{value} is not a port")
+    return port
+
+
+if __name__ == "__main__":
+    sys.exit(main())

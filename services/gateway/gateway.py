@@ -1,0 +1,99 @@
+"""The gateway as a whole: three servers over one set of handlers, brought up and drained."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+
+from services.gateway.admin.endpoints import make_admin_app
+from services.gateway.admin.handlers import AdminHandlers
+from services.gateway.executor import EngineExecutor
+from services.gateway.grpc.server import GrpcServer
+from services.gateway.handlers import Handlers
+from services.gateway.rest.endpoints import make_app
+from services.gateway.rest.server import RestServer, bind
+from services.gateway.revision import LoadedRevision, Loaders, load_revision
+from services.gateway.revisions import Revisions
+from services.gateway.scheduler import FifoScheduler
+from services.gateway.settings import GatewaySettings
+from services.gateway.traffic import Traffic
+from services.telemetry.metrics import GatewayMetrics
+from validators.contracts.digest import Digest
+from validators.contracts.ports import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where to listen. The control plane is for this machine only: always loopback."""
+
+    host: str = "127.0.0.1"
+    rest_port: int = 0
+    grpc_port: int = 0
+    admin_port: int = 0
+
+
+class Gateway:
+    """One service's process. Create and use inside the event loop."""
+
+    def __init__(
+        self,
+        service: str,
+        token: str,
+        loaders: Loaders,
+        clock: Clock,
+        *,
+        settings: GatewaySettings | None = None,
+        addresses: Addresses | None = None,
+    ) -> None:
+        settings, addresses = settings or GatewaySettings(), addresses or Addresses()
+        metrics = GatewayMetrics()
+        scheduler = FifoScheduler(settings.queue, settings.workers)
+        executor = EngineExecutor(scheduler, clock, metrics, settings.workers)
+        self.revisions = Revisions(service)
+        self.handlers = Handlers(self.revisions, executor, metrics, clock, settings)
+        self._loaders = loaders
+        self.admin_handlers = AdminHandlers(self.revisions, self._load)
+        self._rest = RestServer(make_app(self.handlers), bind(addresses.host, addresses.rest_port))
+        self._admin = RestServer(
+            make_admin_app(self.admin_handlers, token), bind("127.0.0.1", addresses.admin_port)
+        )
+        self._grpc = GrpcServer(self.handlers, addresses.host, addresses.grpc_port)
+
+    @property
+    def rest_url(self) -> str:
+        return self._rest.url
+
+    @property
+    def admin_url(self) -> str:
+        return self._admin.url
+
+    @property
+    def grpc_address(self) -> str:
+        return self._grpc.address
+
+    async def start(self) -> None:
+        """Returns when all three servers take requests."""
+        await asyncio.gather(self._rest.start(), self._grpc.start(), self._admin.start())
+
+    async def serve_first(self, name: str, path: Path) -> None:
+        """Load a bundle and give it all the traffic. Raises what `load_revision` raises."""
+        await self.admin_handlers.add(name, path, None)
+        await self.admin_handlers.route(Traffic(stable=name))
+
+    async def drain(self) -> None:
+        """Readiness goes first; what is under way is answered; then everything is freed.
+
+        Connections are told to close while requests are still taken, so that none is cut between
+        two requests.
+        """
+        settings = self.handlers.settings
+        self.handlers.health.draining = True
+        await asyncio.sleep(settings.drain_grace_s)
+        await asyncio.gather(self._rest.stop(), self._grpc.stop(), self._admin.stop())
+        self.handlers.executor.close()
+        for served in self.revisions.all():
+            served.revision.close()
+
+    def _load(self, name: str, path: Path, expected: Digest | None) -> LoadedRevision:
+        return load_revision(name, path, self._loaders, expected)

@@ -1,0 +1,87 @@
+"""What the gateway counts, in Prometheus' terms, in a registry of its own.
+
+Labels hold names of modalities, encoders, revisions and outcomes only: never anything a caller
+wrote, so their number is bounded by what is deployed.
+"""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+_LATENCY_BUCKETS_S = (
+    0.005, 0.01, 0.025, 0.05, 0.08, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.6, 1.0, 2.5, 5.0, 10.0,
+)  # fmt: skip
+"""The limits of the SLO classes (0.08, 0.3, 5) and the soft limit (0.25) are bounds of a bucket."""
+
+
+class GatewayMetrics:
+    """Counters, gauges and histograms of one gateway process."""
+
+    content_type = CONTENT_TYPE_LATEST
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._requests = Counter(
+            "modalgate_requests_total",
+            "Requests by the modalities they held, how they ended and the revision.",
+            ("modalities", "outcome", "revision"),
+            registry=self.registry,
+        )
+        self._latency = Histogram(
+            "multimodal_endtoend_latency_seconds",
+            "From arrival to the answer, of requests that were answered.",
+            ("revision",),
+            buckets=_LATENCY_BUCKETS_S,
+            registry=self.registry,
+        )
+        self._engine = Histogram(
+            "modalgate_engine_latency_seconds",
+            "One engine call; of a decoder, all its steps.",
+            ("encoder", "revision"),
+            buckets=_LATENCY_BUCKETS_S,
+            registry=self.registry,
+        )
+        self._refused = Counter(
+            "modalgate_refused_total",
+            "Work that was refused or dropped without running, by reason.",
+            ("reason",),
+            registry=self.registry,
+        )
+        self._degraded = Counter(
+            "modalgate_degraded_total",
+            "Answers that used less than was sent.",
+            ("revision",),
+            registry=self.registry,
+        )
+        self._queue_rows = self._gauge("modalgate_queue_rows", "Rows that wait for a worker.")
+        self._queue_bytes = self._gauge("modalgate_queue_bytes", "Bytes that wait for a worker.")
+        self._running = self._gauge("modalgate_engine_running", "Jobs that run in a worker.")
+
+    def observe_request(
+        self, modalities: str, outcome: str, revision: str, latency_s: float, *, degraded: bool
+    ) -> None:
+        """One request has ended. Only answered ones enter the latency histogram."""
+        self._requests.labels(modalities, outcome, revision).inc()
+        if outcome == "ok":
+            self._latency.labels(revision).observe(latency_s)
+        if degraded:
+            self._degraded.labels(revision).inc()
+
+    def observe_engine(self, encoder: str, revision: str, latency_s: float) -> None:
+        self._engine.labels(encoder, revision).observe(latency_s)
+
+    def observe_queue(self, rows: int, size_bytes: int, running: int) -> None:
+        self._queue_rows.set(rows)
+        self._queue_bytes.set(size_bytes)
+        self._running.set(running)
+
+    def count_refused(self, reason: str) -> None:
+        self._refused.labels(reason).inc()
+
+    def render(self) -> bytes:
+        """The text exposition format."""
+        return generate_latest(self.registry)
+
+    def _gauge(self, name: str, text: str) -> Gauge:
+        return Gauge(name, text, registry=self.registry)
