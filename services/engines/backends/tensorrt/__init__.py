@@ -1,0 +1,1 @@
+"""TensorRT 11.x: builds and runs on a host with an NVIDIA GPU."""

@@ -1,0 +1,63 @@
+"""The guard in front of every engine: ONNX Runtime enforces no bounds, so it is ours. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from services.engines.tensors import numpy_type
+from validators.contracts.engine import ShapeProfile
+from validators.contracts.errors import BadInput
+from validators.contracts.ports import Tensors
+from validators.contracts.tensors import TensorSpec, bind_shape
+
+
+def check_feeds(
+    feeds: Tensors, inputs: Sequence[TensorSpec], profiles: Sequence[ShapeProfile]
+) -> int:
+    """The index of the first profile that covers these inputs.
+
+    Raises:
+        BadInput: a missing, unknown or mistyped tensor, a shape that contradicts the contract, or
+            one outside every profile.
+    """
+    _check_names(feeds, inputs)
+    dims: dict[str, int] = {}
+    for spec in inputs:
+        array = feeds[spec.name]
+        if array.dtype != numpy_type(spec):
+            raise BadInput(
+                f"input {spec.name} is {array.dtype}, not {spec.dtype.value}",
+                where=spec.describe(),
+                remedy="Send the data type of the contract.",
+            )
+        dims = bind_shape(spec, array.shape, dims)
+    shapes = {name: array.shape for name, array in feeds.items()}
+    for index, profile in enumerate(profiles):
+        if profile.covers(shapes):
+            return index
+    raise BadInput(
+        "the inputs' shapes are outside every profile of this engine",
+        where=", ".join(f"{name} {list(shape)}" for name, shape in sorted(shapes.items())),
+        remedy="Stay within one of: " + "; ".join(map(_describe, profiles)) + ".",
+    )
+
+
+def _check_names(feeds: Tensors, inputs: Sequence[TensorSpec]) -> None:
+    wanted = {spec.name for spec in inputs}
+    if missing := sorted(wanted - feeds.keys()):
+        raise BadInput(
+            f"input {missing[0]} is missing",
+            where=", ".join(missing),
+            remedy="Send every input: " + ", ".join(sorted(wanted)) + ".",
+        )
+    if unknown := sorted(feeds.keys() - wanted):
+        raise BadInput(
+            f"this engine has no input {unknown[0][:80]!r}",
+            remedy="Send only: " + ", ".join(sorted(wanted)) + ".",
+        )
+
+
+def _describe(profile: ShapeProfile) -> str:
+    return ", ".join(
+        f"{item.tensor} {list(item.minimum)} to {list(item.maximum)}" for item in profile.ranges
+    )

@@ -1,0 +1,88 @@
+"""What is asked of a child process, and what it answers: JSON documents, never a pickle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from validators.contracts.encoder import EncoderContract
+from validators.contracts.engine import BuildPhase, EngineManifest, EngineSpec, HostIdentity
+from validators.contracts.pipeline import EncoderEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """What a backend can do on this machine.
+
+    `available`: it can build here. `can_run`: it can load and run here. `reason` says why not, or
+    what it runs on. `host` is this machine as the backend's engines see it, where it can run.
+    """
+
+    available: bool
+    reason: str
+    version: str = ""
+    can_run: bool = False
+    host: HostIdentity | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExportRequest:
+    """Make a checked ONNX of an encoder's source. `base` is where relative paths start."""
+
+    entry: EncoderEntry
+    base: str
+    out: str
+
+
+@dataclass(frozen=True, slots=True)
+class BuildRequest:
+    """Compile an ONNX file; the bytes go to `out`."""
+
+    spec: EngineSpec
+    onnx: str
+    out: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeRequest:
+    backend: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceRequest:
+    """Run the source model itself over cases (`location`: a torch factory or an ONNX file)."""
+
+    contract: EncoderContract
+    location: str
+    base: str
+    feeds: str
+    out: str
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRunRequest:
+    """Run a built engine over cases, in the process that may die of it."""
+
+    manifest: EngineManifest
+    engine: str
+    feeds: str
+    out: str
+    threads: int
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorDocument:
+    """A ModalgateError on its way from the child to its parent."""
+
+    kind: str
+    what: str
+    where: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChildReport:
+    """What a child says before it leaves."""
+
+    phases: tuple[BuildPhase, ...] = ()
+    error: ErrorDocument | None = None
+    availability: Availability | None = None
