@@ -31,8 +31,11 @@ def make_private_folder(path: Path) -> None:
     if path.is_dir():
         return
     make_private_folder(path.parent)
-    with contextlib.suppress(FileExistsError):
+    try:
         path.mkdir(mode=PRIVATE_FOLDER)
+    except FileExistsError:  # another process was first, or something else has the name
+        if not path.is_dir():
+            raise
     flush_folder(path.parent)
 
 
@@ -53,9 +56,7 @@ class StagedFile:
     handle: int
 
     def write(self, data: bytes | memoryview) -> None:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(self.handle, view) :]
+        write_all(self.handle, data)
 
     def publish(self, destination: Path) -> None:
         """Flush, and give the file its final name in one step, replacing what was there."""
@@ -92,6 +93,34 @@ def write_atomically(destination: Path, data: bytes) -> None:
     with stage(destination.parent, destination.name) as staged:
         staged.write(data)
         staged.publish(destination)
+
+
+def write_all(handle: int, data: bytes | memoryview) -> None:
+    """Write every byte: the system may take fewer at a time."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view) :]
+
+
+def append_durably(path: Path, data: bytes) -> None:
+    """Add to the end of a file (made 0600), durable on return; a full disk leaves it as it was.
+
+    The caller holds a lock: two writers would cut each other's work.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+    handle = os.open(path, flags, PRIVATE_FILE)
+    try:
+        before = os.fstat(handle).st_size
+        try:
+            write_all(handle, data)
+            os.fsync(handle)
+        except OSError:
+            os.ftruncate(handle, before)
+            raise
+    finally:
+        os.close(handle)
+    if before == 0:
+        flush_folder(path.parent)
 
 
 def sweep(folder: Path, label: str | None = None) -> int:
