@@ -68,7 +68,10 @@ class FileLedger:
             )
         with self._held():
             self._set_torn_line_aside()
-            end = read_end(self._last_line(), self._read_head())
+            head = self._read_head()
+            end = read_end(self._last_line(), head)
+            if end != head:  # a killed writer's entry: the head never falls two behind
+                self._write_head(end)
             entry = seal(
                 LedgerEntry(
                     sequence=end.entries,
@@ -107,7 +110,9 @@ class FileLedger:
                 remedy="Shorten the reason, and store long details as an object.",
             )
         files.append_durably(self._path, line)
-        head = Head(entry.sequence + 1, entry.digest)
+        self._write_head(Head(entry.sequence + 1, entry.digest))
+
+    def _write_head(self, head: Head) -> None:
         files.write_atomically(self._beside("head"), canonical_json(head))
 
     def _lines(self) -> Iterator[bytes]:

@@ -11,7 +11,6 @@ from validators.contracts.digest import canonical_json
 from validators.contracts.errors import Refused
 from validators.contracts.ports import LedgerEntry
 
-
 GOLDEN = "sha256:7fc2e681fa5738ebab695fb01b35391c5aeba3c7742e5a0ce3d88013b279f01a"
 
 

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from infra.registry.chain import GENESIS
+from infra import files
+from infra.registry.chain import GENESIS, Head
 from infra.registry.ledger import MAX_LINE_BYTES, FileLedger
 from tests.infra.manual_clock import ManualClock
+from validators.contracts.documents import load
 from validators.contracts.errors import BadInput, Refused, TooLarge, Unavailable
 from validators.contracts.ports import Ledger, LedgerEntry
 
@@ -76,15 +78,24 @@ def test_a_torn_last_line_is_not_believed_and_the_next_append_moves_it_aside(
     assert path.with_name("ledger.jsonl.torn").read_bytes() == torn + b"\n"
 
 
-def test_a_writer_killed_before_the_head_moved_has_written(ledger: FileLedger, path: Path) -> None:
-    write(ledger)
-    head = path.with_name("ledger.jsonl.head")
-    before = head.read_bytes()
-    write(ledger)
-    head.write_bytes(before)
-    assert ledger.verify() == 2
-    assert write(ledger).sequence == 2
-    assert ledger.verify() == 3
+def test_writers_killed_one_after_another_before_the_head_moved_have_written(
+    ledger: FileLedger, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish = files.write_atomically
+    for already in range(4):
+
+        def die(destination: Path, data: bytes, already: int = already) -> None:
+            if load(Head, data).entries > already:
+                raise KeyboardInterrupt
+            publish(destination, data)
+
+        monkeypatch.setattr(files, "write_atomically", die)
+        with pytest.raises(KeyboardInterrupt):
+            write(ledger)
+        assert ledger.verify() == already + 1
+    monkeypatch.undo()
+    assert write(ledger).sequence == 4
+    assert ledger.verify() == 5
 
 
 def test_a_changed_entry_is_named(ledger: FileLedger, path: Path) -> None:
