@@ -9,7 +9,7 @@ seen to lose a third of their fidelity.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from validators.compatibility.connection import Mismatch, connect, form
@@ -19,9 +19,6 @@ from validators.contracts.tensors import Dim, DType, Meaning, StateKind, TensorS
 from validators.contracts.verdict import Finding, Outcome, Verdict, conclude
 
 GATE = "contracts"
-
-_DRIVEN = frozenset({Meaning.TOKEN_IDS, Meaning.ATTENTION_MASK, Meaning.CACHE})
-"""Inputs of a decoder that its own loop feeds."""
 
 
 def check_composition(pipeline: Pipeline) -> Verdict:
@@ -54,26 +51,36 @@ def _examine(pipeline: Pipeline, branch: Branch) -> list[_Junction]:
         if branch.then is not None:
             junctions.append(_text_junction(decoder, pipeline, branch.then))
         return junctions
-    return [_adapter_junction(branch, contract)]
+    return list(_adapter_junctions(branch, contract))
 
 
-def _adapter_junction(branch: Branch, contract: EncoderContract) -> _Junction:
-    """What the adapter reads is a matrix of floats: one row of features or scores per request."""
+def _adapter_junctions(branch: Branch, contract: EncoderContract) -> Iterator[_Junction]:
+    """What an adapter reads is a matrix of floats: a row of features, or of scores, per request."""
     adapter = branch.adapter
-    output = _vector_output(branch, contract)
+    if adapter is None:
+        output = _vector_output(branch, contract)
+        yield _read(branch, contract, output, "fusion", _space(branch, contract))
+        return
+    space = adapter.space if adapter.kind == "identity" else None
+    yield _read(branch, contract, contract.output(adapter.output), adapter.kind, space)
+    scores = dict(adapter.options).get("scores")
+    if adapter.kind == "auto" and isinstance(scores, str):
+        yield _read(branch, contract, contract.output(scores), "conse", None)
+
+
+def _read(
+    branch: Branch, contract: EncoderContract, output: TensorSpec, reader: str, space: str | None
+) -> _Junction:
     meaning = Meaning.GLOBAL_EMBEDDING
-    if adapter is not None and adapter.kind == "conse":
+    if reader == "conse":
         meaning = output.meaning if output.meaning is Meaning.SCORES else Meaning.LOGITS
-    width = output.shape[-1] if output.shape else "features"
-    native = adapter is None or adapter.kind == "identity"
     wanted = TensorSpec(
         name="features",
         dtype=DType.FP32,
-        shape=("batch", width),
+        shape=("batch", _width(output) or "features"),
         meaning=meaning,
-        space=_space(branch, contract) if native else None,
+        space=space,
     )
-    reader = "fusion" if adapter is None else f"{adapter.kind}"
     return _Junction(
         f"{contract.name}.{output.name}",
         f"{branch.modality}.{reader}",
@@ -82,48 +89,54 @@ def _adapter_junction(branch: Branch, contract: EncoderContract) -> _Junction:
 
 
 def _decoder_junctions(encoder: EncoderContract, decoder: EncoderContract) -> Iterator[_Junction]:
-    """Each feature input of the decoder, fed by the output of the encoder that fits it best."""
-    fed = [item for item in decoder.inputs if item.meaning not in _DRIVEN]
+    """Every input of the decoder but its token ids is the encoder's output of the same name."""
+    fed = [item for item in decoder.inputs if item.meaning is not Meaning.TOKEN_IDS]
     for wanted in fed:
-        # The decoder's own loop keeps its caches; what comes from the encoder has to be stateless.
-        offers = [
-            (connect(item, wanted, producer_state=encoder.state), item) for item in encoder.outputs
-        ]
-        mismatches, output = min(
-            offers, key=lambda offer: (offer[1].meaning is not wanted.meaning, len(offer[0]))
-        )
-        yield _Junction(
-            f"{encoder.name}.{output.name}", f"{decoder.name}.{wanted.name}", mismatches
-        )
+        yield _feed(encoder, decoder, wanted)
     if not fed:
         offered = ", ".join(item.describe() for item in encoder.outputs)
         wants = ", ".join(item.describe() for item in decoder.inputs)
-        yield _Junction(
-            encoder.name, decoder.name,
-            (Mismatch("meaning", offered, wants, f"Give {decoder.name} an input for the features "
-                      f"of {encoder.name}."),),
-        )  # fmt: skip
+        remedy = f"Give {decoder.name} an input for the features of {encoder.name}."
+        mismatch = Mismatch("meaning", offered, wants, remedy)
+        yield _Junction(encoder.name, decoder.name, (mismatch,))
     yield _Junction(decoder.name, f"{decoder.name} loop", tuple(_loop_mismatches(decoder)))
 
 
+def _feed(encoder: EncoderContract, decoder: EncoderContract, wanted: TensorSpec) -> _Junction:
+    """The output of that name; where there is none, the one that fits best, and what it lacks."""
+    offers = [
+        (item, connect(item, wanted, producer_state=encoder.state)) for item in encoder.outputs
+    ]
+    output, mismatches = min(
+        offers,
+        key=lambda offer: (
+            offer[0].name != wanted.name,
+            offer[0].meaning is not wanted.meaning,
+            len(offer[1]),
+        ),
+    )
+    if output.name != wanted.name and not mismatches:
+        remedy = f"Give {encoder.name}.{output.name} and {decoder.name}.{wanted.name} one name."
+        mismatches = (Mismatch("name", output.describe(), wanted.describe(), remedy),)
+    return _Junction(f"{encoder.name}.{output.name}", f"{decoder.name}.{wanted.name}", mismatches)
+
+
 def _loop_mismatches(decoder: EncoderContract) -> Iterator[Mismatch]:
-    """The loop gives token ids, takes scores of the next token, and carries caches it is shown."""
-    takes = {item.meaning for item in decoder.inputs}
-    gives = {item.meaning for item in decoder.outputs}
-    if Meaning.TOKEN_IDS not in takes or not gives & {Meaning.LOGITS, Meaning.SCORES}:
+    """The loop sends the whole prefix of token ids and takes the scores of the next one."""
+    takes = [item for item in decoder.inputs if item.meaning is Meaning.TOKEN_IDS]
+    gives = [item for item in decoder.outputs if item.meaning is Meaning.LOGITS]
+    if len(takes) != 1 or len(gives) != 1 or decoder.preprocess.kind != "transcript":
+        tensors = ", ".join(item.describe() for item in (*decoder.inputs, *decoder.outputs))
         yield Mismatch(
-            "meaning",
-            ", ".join(item.describe() for item in (*decoder.inputs, *decoder.outputs)),
-            "token_ids in, logits out",
-            "Name an encoder that takes token ids and gives logits, or embed its features by an "
+            "meaning", f"{decoder.preprocess.kind} preprocessing, {tensors}",
+            "transcript preprocessing, one token_ids in, one logits out",
+            "Name an encoder that takes token ids and gives logits, or embed these features by an "
             "adapter.",
-        )
-    carries = Meaning.CACHE in takes and Meaning.CACHE in gives
-    if (decoder.state is not StateKind.STATELESS) != carries:
+        )  # fmt: skip
+    if decoder.state is not StateKind.STATELESS:
         yield Mismatch(
-            "state", f"{decoder.state.value}, {'with' if carries else 'without'} cache tensors",
-            "cache tensors in and out exactly where it keeps state",
-            "Declare its cache tensors and state together, or export it without a cache.",
+            "state", decoder.state.value, StateKind.STATELESS.value,
+            f"Export {decoder.name} without its cache: every step sends the whole prefix.",
         )  # fmt: skip
 
 
@@ -167,16 +180,16 @@ def _meet(pipeline: Pipeline) -> Iterator[Finding]:
     inside = [name for name, space in spaces.items() if space == common]
     widths = {name: _native_width(*ends[name]) for name in inside}
     native = next((name for name in inside if widths[name] is not None), None)
-    width = widths[native] if native else _declared_width(end[0] for end in ends.values())
+    width = widths[native] if native else None
     meeting = _Meeting(common, width, native or inside[0])
     for branch, contract in ends.values():
         yield from _join(branch, contract, meeting)
     if width is None:
         yield Finding(
             GATE, "space-undefined", f"space {common}", Outcome.FAIL,
-            "no branch is native in it", "a branch with an identity adapter, or a declared dim",
-            f"Give one branch an encoder whose output lies in {common}, or write the adapter's "
-            "option dim.", waivable=False,
+            "no branch is native in it", "a branch whose encoder's output lies in it",
+            f"Add a branch whose output lies in {common}: a map is learned towards it.",
+            waivable=False,
         )  # fmt: skip
 
 
@@ -233,14 +246,6 @@ def _native_width(branch: Branch, contract: EncoderContract) -> Dim | None:
 
 def _width(output: TensorSpec) -> Dim | None:
     return output.shape[-1] if output.shape else None
-
-
-def _declared_width(branches: Iterable[Branch]) -> Dim | None:
-    for branch in branches:
-        options = dict(branch.adapter.options) if branch.adapter is not None else {}
-        if isinstance(value := options.get("dim"), int):
-            return value
-    return None
 
 
 def _numbers(output: TensorSpec) -> int:

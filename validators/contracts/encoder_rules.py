@@ -36,10 +36,11 @@ def _check_source(path: Path, encoder: EncoderSection) -> Iterator[Complaint]:
             (*path, "source"), f"{dotted(path)}.source has to name exactly one of onnx and torch.",
             "Write {onnx: models/encoder.onnx} or {torch: \"package.module:function\"}.",
         )  # fmt: skip
-    if encoder.preprocess.kind == "wordpiece" and "tokenizer" not in encoder.preprocess.assets:
+    kind = encoder.preprocess.kind
+    if kind in ("wordpiece", "transcript") and "tokenizer" not in encoder.preprocess.assets:
         yield Complaint(
             (*path, "preprocess", "assets"),
-            f"{dotted(path)}.preprocess is wordpiece but has no asset called tokenizer.",
+            f"{dotted(path)}.preprocess is {kind} but has no asset called tokenizer.",
             "Add assets: {tokenizer: path/to/tokenizer.json}.",
         )
 

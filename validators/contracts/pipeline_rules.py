@@ -135,13 +135,14 @@ def _check_encoders_of(parts: Parts, modality: str, branch: BranchSection) -> It
             f"Name an encoder whose modality is {modality}.",
         )
     outputs = [item.name for item in encoder.outputs]
-    if branch.adapter is not None and branch.adapter.output not in outputs:
-        yield Complaint(
-            ("branches", modality, "adapter", "output"),
-            f"branches.{modality}.adapter.output is {branch.adapter.output!r}, which is not an "
-            f"output of the encoder {branch.encoder!r}.",
-            suggest(branch.adapter.output, outputs),
-        )
+    for place, read in _outputs_read(branch):
+        if read not in outputs:
+            yield Complaint(
+                ("branches", modality, "adapter", *place),
+                f"branches.{modality}.adapter.{'.'.join(place)} is {read!r}, which is not an output "
+                f"of the encoder {branch.encoder!r}.",
+                suggest(f"{read}", outputs),
+            )
     spaces = [item.space for item in encoder.outputs if item.space is not None]
     if (
         branch.adapter is None
@@ -155,6 +156,14 @@ def _check_encoders_of(parts: Parts, modality: str, branch: BranchSection) -> It
             f"the encoder {branch.encoder!r} name an embedding space.",
             "Add an adapter with kind, output and space.",
         )
+
+
+def _outputs_read(branch: BranchSection) -> Iterator[tuple[tuple[str, ...], object]]:
+    if branch.adapter is None:
+        return
+    yield ("output",), branch.adapter.output
+    if branch.adapter.kind == "auto" and "scores" in branch.adapter.options:
+        yield ("options", "scores"), branch.adapter.options["scores"]
 
 
 def _check_way_on(parts: Parts, modality: str, branch: BranchSection) -> Iterator[Complaint]:

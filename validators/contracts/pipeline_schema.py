@@ -221,7 +221,7 @@ class AdapterSection(Section):
 
     kind: Literal["ridge", "conse", "identity", "auto"] = _key(
         "ridge is learned on pairs, conse combines class embeddings, identity passes on; auto is "
-        "ridge where there are pairs enough, else conse."
+        "ridge where there are pairs enough, else conse on the output that its option scores names."
     )
     output: TensorName = _key("The encoder's output tensor that it reads.")
     space: Name = _key("The embedding space that it maps into.")

@@ -87,16 +87,18 @@ def test_a_pipeline_whose_parts_fit_has_every_junction_examined(storefront: Pipe
 
 
 def test_patches_and_frames_forced_into_a_narrow_space_are_flagged(storefront: Pipeline) -> None:
-    options = (("dim", 128),)
+    narrow = tensor("vector", Meaning.GLOBAL_EMBEDDING, "batch", 128, space="common")
     pipeline = dataclasses.replace(
         storefront,
         encoders=(
+            entry("words", "text", narrow),
             entry("vision", "image", tensor("pooled", Meaning.GLOBAL_EMBEDDING, "batch", 37632)),
             entry("sound", "audio", tensor("pooled", Meaning.GLOBAL_EMBEDDING, "batch", 1300)),
         ),
         branches=(
-            Branch("image", "vision", AdapterEntry("ridge", "pooled", "common", options)),
-            Branch("audio", "sound", AdapterEntry("ridge", "pooled", "common", options)),
+            Branch("text", "words"),
+            Branch("image", "vision", AdapterEntry("ridge", "pooled", "common")),
+            Branch("audio", "sound", AdapterEntry("ridge", "pooled", "common")),
         ),
     )
     verdict = check_composition(pipeline)
@@ -156,9 +158,9 @@ def test_a_half_precision_output_names_the_cast(storefront: Pipeline) -> None:
 
 
 def test_a_decoder_of_another_width_is_refused(storefront: Pipeline) -> None:
-    frames = tensor("frames", Meaning.FRAME_FEATURES, "batch", 1500, 512)
+    frames = tensor("features", Meaning.FRAME_FEATURES, "batch", 1500, 512)
     (found,) = worst(with_encoder(storefront, "speech", outputs=(frames,)))
-    assert found.subject == "speech.frames -> speech_decoder.features"
+    assert found.subject == "speech.features -> speech_decoder.features"
     assert found.remedy == "Project 512 → 384 by a linear map."
 
 
@@ -169,7 +171,23 @@ def test_a_decoder_is_fed_by_the_output_that_fits_it_best(storefront: Pipeline) 
     assert check_composition(pipeline).outcome is Outcome.WARN
 
 
-def test_a_decoder_that_keeps_state_has_to_show_its_caches(storefront: Pipeline) -> None:
+def test_a_decoder_reads_the_output_of_its_inputs_name(storefront: Pipeline) -> None:
+    frames = tensor("frames", Meaning.FRAME_FEATURES, "batch", 1500, 384)
+    (found,) = worst(with_encoder(storefront, "speech", outputs=(frames,)))
+    assert found.code == "name"
+    assert found.remedy == "Give speech.frames and speech_decoder.features one name."
+
+
+@pytest.mark.parametrize(("scores", "fits"), [("logits", True), ("features", False)])
+def test_a_choice_left_to_the_release_has_to_fit_both_ways(
+    storefront: Pipeline, scores: str, fits: bool
+) -> None:
+    adapter = AdapterEntry("auto", "features", "minilm", (("scores", scores),))
+    verdict = check_composition(with_branch(storefront, Branch("image", "image", adapter)))
+    assert (verdict.outcome < Outcome.FAIL) is fits
+
+
+def test_a_decoder_that_keeps_a_cache_is_refused(storefront: Pipeline) -> None:
     pipeline = with_encoder(storefront, "speech_decoder", state=StateKind.AUTOREGRESSIVE_CACHE)
     assert [item.code for item in worst(pipeline)] == ["state"]
 
