@@ -139,8 +139,8 @@ def _check_encoders_of(parts: Parts, modality: str, branch: BranchSection) -> It
         if read not in outputs:
             yield Complaint(
                 ("branches", modality, "adapter", *place),
-                f"branches.{modality}.adapter.{'.'.join(place)} is {read!r}, which is not an output "
-                f"of the encoder {branch.encoder!r}.",
+                f"branches.{modality}.adapter.{'.'.join(place)} is {read!r}, which is not an "
+                f"output of the encoder {branch.encoder!r}.",
                 suggest(f"{read}", outputs),
             )
     spaces = [item.space for item in encoder.outputs if item.space is not None]

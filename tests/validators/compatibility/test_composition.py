@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ def storefront() -> Pipeline:
     return read(STOREFRONT)
 
 
-def with_encoder(pipeline: Pipeline, name: str, **changes: object) -> Pipeline:
+def with_encoder(pipeline: Pipeline, name: str, **changes: Any) -> Pipeline:
     """The pipeline with one encoder's contract changed."""
     entries = tuple(
         dataclasses.replace(item, contract=dataclasses.replace(item.contract, **changes))

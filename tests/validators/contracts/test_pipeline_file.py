@@ -418,7 +418,7 @@ shares = st.floats(0.001, 0.999)
 
 @st.composite
 def valid_files(draw: st.DrawFn) -> dict[str, Any]:
-    value = json.loads(json.dumps(SMALLEST))
+    value: dict[str, Any] = json.loads(json.dumps(SMALLEST))
     p99_ms = draw(st.floats(10, 300))
     value["service"] = draw(st.from_regex(r"\A[a-z]([a-z0-9-]{0,20}[a-z0-9])?\Z"))
     value["slo"] = {
