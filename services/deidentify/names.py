@@ -4,8 +4,8 @@ The small spaCy model calls a good part of the names in captions an organisation
 and a few nouns a person. So a name is: what the model calls PERSON, unless that is a single letter
 or a single lower-case word; any run of capitalised proper nouns that the model does not call a
 place, date or people; and a capitalised noun that opens a sentence and does something ("Grace
-playing violin"). tests/services/deidentify/captions.jsonl measures what this finds and what it
-takes by mistake.
+playing violin", "George the barber"). What this finds, and what it takes by mistake, is measured on
+tests/services/deidentify/captions.jsonl.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ _NOT_PEOPLE = frozenset(
     {"GPE", "LOC", "FAC", "NORP", "DATE", "TIME", "LANGUAGE", "EVENT", "LAW"}
     | {"MONEY", "QUANTITY", "ORDINAL", "CARDINAL", "PERCENT"}
 )
+_AFTER_A_SUBJECT = frozenset({"DT", "CC", "VBD", "VBZ", "POS"})
 _JOINERS = frozenset("-'’")
 
 Span = tuple[int, int]
@@ -69,7 +70,7 @@ def _may_be_name(run: Sequence[Any], doc: Any) -> bool:
     if all(token.text.isupper() for token in run):
         return False  # an abbreviation
     if len(run) == 1 and run[0].is_sent_start:
-        return False  # a capital that says nothing
+        return _opens_and_acts(run[0], doc)  # the capital itself says nothing there
     last = run[-1]
     following = doc[last.i + 1].text if last.i + 1 < len(doc) else ""
     # "Golden Gate bridge" names a thing; in "Iker Casillas diving" the noun is a verb misread.
@@ -79,8 +80,10 @@ def _may_be_name(run: Sequence[Any], doc: Any) -> bool:
 def _opens_and_acts(token: Any, doc: Any) -> bool:
     if not (token.is_sent_start and token.text[0].isupper() and len(token.text) > 2):
         return False
-    acts = token.i + 1 < len(doc) and doc[token.i + 1].tag_ == "VBG"
-    return acts and token.tag_ in ("NN", "NNP") and token.text.isalpha()
+    following = doc[token.i + 1].tag_ if token.i + 1 < len(doc) else ""
+    if not token.text.isalpha() or token.tag_ not in ("NN", "NNP"):
+        return False
+    return following == "VBG" or (token.tag_ == "NNP" and following in _AFTER_A_SUBJECT)
 
 
 def _span(run: Sequence[Any]) -> Span:
