@@ -113,7 +113,8 @@ def _ridge(weight: Array, bias: Array) -> Adapter:
 
 def _conse(class_vectors: Array, entry: AdapterEntry) -> Adapter:
     options = dict(entry.options)
-    top, temperature = options.get("top", DEFAULT_TOP), options.get("temperature", 1.0)
+    top = options.get("top", min(DEFAULT_TOP, len(class_vectors)))
+    temperature = options.get("temperature", 1.0)
     if isinstance(top, bool) or not isinstance(top, int) or not 1 <= top <= len(class_vectors):
         raise BadInput(
             f"option top of a conse adapter is {top!r}",
