@@ -75,7 +75,8 @@ def wilson_interval(hits: int, trials: int, z: float = Z_95) -> tuple[float, flo
     share, spread = hits / trials, z * z / trials
     centre = (share + spread / 2) / (1 + spread)
     reach = z * math.sqrt(share * (1 - share) / trials + spread / (4 * trials)) / (1 + spread)
-    return max(0.0, centre - reach), min(1.0, centre + reach)
+    # Rounding may put a bound on the wrong side of the share where the two meet, at 0 and 1.
+    return max(0.0, min(share, centre - reach)), min(1.0, max(share, centre + reach))
 
 
 def _chance(items: int, matches: int, k: int) -> float:

@@ -46,7 +46,7 @@ def read_checkpoint(path: Path) -> dict[str, Tensor]:
                 raise Refused(f"the weight that goes with {bias} is computed", where=path.name)
             named[weight] = arrays[product.input[1]].T
     return {
-        name.removeprefix(_PREFIX): torch.from_numpy(np.ascontiguousarray(array, np.float32))
+        name.removeprefix(_PREFIX): torch.from_numpy(np.array(array, np.float32, order="C"))
         for name, array in named.items()
     }
 
