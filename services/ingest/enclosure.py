@@ -35,11 +35,13 @@ def read_inside(folder: Path, name: str, limit_bytes: int) -> bytes:
         raise FileRefused("missing-file", "a file of the manifest is not in the folder") from error
     except OSError as error:
         raise FileRefused("unreadable-file", os.strerror(error.errno or 0)) from error
-    with os.fdopen(descriptor, "rb") as stream:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise FileRefused("not-a-file", "a name of the manifest is no regular file")
-        data = stream.read(limit_bytes + 1)
+        with os.fdopen(descriptor, "rb", closefd=False) as stream:
+            data = stream.read(limit_bytes + 1)
+    finally:
+        os.close(descriptor)
     if len(data) > limit_bytes:
         raise FileRefused("file-too-large", f"a file has more than {limit_bytes} bytes")
     return data
