@@ -84,9 +84,9 @@ class EngineExecutor:
         return futures
 
     @property
-    def idle(self) -> bool:
-        """Nothing waits and nothing runs."""
-        return not self._jobs
+    def queued(self) -> int:
+        """Rows that wait for a worker."""
+        return self._scheduler.depth.rows
 
     def close(self) -> None:
         """End the workers; a job that runs is finished first, what waits is dropped."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable
 
 import msgspec
+from python_multipart.multipart import parse_options_header
 from starlette.datastructures import FormData, Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
@@ -110,6 +111,7 @@ async def _decode_multipart(body: bytes, content_type: str) -> tuple[MultimodalR
         yield body
         yield b""
 
+    _require_whole(body, content_type)
     headers = Headers({"content-type": content_type})
     parser = _Parser(
         headers, stream(), max_files=64, max_fields=128, max_part_size=_MAX_FIELD_BYTES
@@ -117,15 +119,27 @@ async def _decode_multipart(body: bytes, content_type: str) -> tuple[MultimodalR
     try:
         form = await parser.parse()
     except (MultiPartException, KeyError, UnicodeDecodeError) as error:
-        raise BadInput(
-            "the multipart body cannot be read",
-            where="body",
-            remedy="Send multipart/form-data with its boundary, whole.",
-        ) from error
+        raise _bad_form() from error
     try:
         return await _read_form(form)
     finally:
         await form.close()
+
+
+def _require_whole(body: bytes, content_type: str) -> None:
+    """The parser keeps silent on a body cut short: what was cut would be missing, unsaid."""
+    _, parameters = parse_options_header(content_type)
+    boundary = parameters.get(b"boundary", b"")
+    if not boundary or b"--" + boundary + b"--" not in body:
+        raise _bad_form()
+
+
+def _bad_form() -> BadInput:
+    return BadInput(
+        "the multipart body cannot be read to its end",
+        where="body",
+        remedy="Send multipart/form-data with its boundary, whole.",
+    )
 
 
 async def _read_form(form: FormData) -> tuple[MultimodalRequest, str | None]:
