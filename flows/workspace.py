@@ -16,7 +16,7 @@ from pathlib import Path
 
 from flows.home import Home
 from infra.clocks import SystemClock
-from infra.keys.file import FileSigner, TrustedKeys
+from infra.keys.file import FileSigner, TrustedKeys, open_verifier
 from infra.local_target import LocalTarget
 from infra.objects.folder import FolderStore
 from infra.objects.open import open_store
@@ -57,13 +57,13 @@ class Workspace:
 
     @cached_property
     def verifier(self) -> TrustedKeys:
-        return TrustedKeys.open(self.trusted_keys)
+        return open_verifier(self.trusted_keys)
 
     @cached_property
     def trusted_keys(self) -> Path:
         """The folder of public keys; this machine's own is in it."""
         folder = self.home.folder("keys", "trusted")
-        self.signer.export_public(folder)
+        self.signer.publish(folder)
         return folder
 
     @cached_property
@@ -82,7 +82,9 @@ class Workspace:
         return MlflowRegistry(
             self.tracking_uri,
             ledger=self.ledger,
+            lock_folder=self.home.folder("registry", "locks"),
             artifact_root=self.home.folder("registry", "artifacts"),
+            clock=self.clock,
         )
 
     @cached_property

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
+from collections.abc import Callable, Sequence
 
-import click
 import typer
-from typer.core import TyperGroup
 
 from flows.home import Home
 from flows.orchestration import prepare
@@ -23,46 +23,47 @@ VERBS: dict[str, str] = {
     "rollback": "Give the traffic back to the revision before.",
     "status": "Show what serves, and where.",
     "stop": "Stop a service of the local target.",
-    "serve": "Serve a released bundle in the foreground.",
+    "serve": "Serve a released version in the foreground.",
     "doctor": "Check backends, stores, registry and keys.",
     "schema": "Print the JSON schema of the pipeline file.",
 }
-"""Verb → its one-line help. The module `flows.cli.<verb>` holds `app`."""
+"""Verb → its one line of help. The module `flows.cli.<verb>` has `register(app)`."""
 
 
-class _Verbs(TyperGroup):
-    """A group that knows its verbs without importing them."""
+def build(arguments: Sequence[str]) -> typer.Typer:
+    """The application, with the verb that the arguments name fully there, the others by name."""
+    app = typer.Typer(
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        help="Release gates, engines and serving for multimodal models.",
+        epilog="Exit codes: 0 done, 2 bad input, 3 blocked by a gate, 4 awaiting review, "
+        "5 rolled back, 6 a gate could not decide, 1 anything else.",
+    )
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(VERBS)
+    @app.callback()
+    def modalgate() -> None:
+        """Release gates, engines and serving for multimodal models."""
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in VERBS:
-            return None
-        module = importlib.import_module(f"flows.cli.{cmd_name}")
-        return typer.main.get_command(module.app)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Verbs"):
-            formatter.write_dl(list(VERBS.items()))
-
-
-app = typer.Typer(
-    cls=_Verbs,
-    no_args_is_help=True,
-    add_completion=True,
-    rich_markup_mode=None,
-    help="Release gates, engines and serving for multimodal models.",
-)
+    named = next((word for word in arguments if not word.startswith("-")), None)
+    completing = "_MODALGATE_COMPLETE" in os.environ
+    for verb, text in VERBS.items():
+        if verb == named or completing:
+            importlib.import_module(f"flows.cli.{verb}").register(app)
+        else:
+            app.command(verb, help=text)(_absent(verb))
+    return app
 
 
-@app.callback()
-def main() -> None:
-    """Release gates, engines and serving for multimodal models."""
+def _absent(verb: str) -> Callable[[], None]:
+    def command() -> None:
+        raise RuntimeError(f"{verb} was not imported")
+
+    return command
 
 
 def run() -> None:
     """The console script."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     prepare(Home.from_environment())
-    app()
+    build(sys.argv[1:])()

@@ -25,7 +25,7 @@ def answer(
 ) -> NoReturn:
     """Do the work, print its document or show it, and leave with the right exit code.
 
-    Any ModalgateError becomes `error {what, where, remedy}`; a document the error carries (a blocked
+    Any ModalgateError becomes `error {what, where, remedy}`; what the error carries (a blocked
     release still has verdicts to show) is kept beside it.
     """
     code, document = DONE, dict[str, Any]()

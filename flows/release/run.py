@@ -69,7 +69,7 @@ class Release:
     policy: GatePolicy = field(default_factory=GatePolicy)
 
     def gate(self, verdict: Verdict) -> Verdict:
-        """Record a gate's verdict with its evidence, then stop the flow where the policy says so."""
+        """Record a verdict with its evidence, then stop the flow where the policy says so."""
         now_s = self.workspace.clock.wall_ns() / 1e9
         waived = apply_waivers(verdict, self.pipeline.gates.waivers, now_s)
         document = canonical_json(waived)

@@ -8,7 +8,9 @@ from validators.contracts.bundle import BundledAsset, BundledEngine
 from validators.contracts.dataset import Dataset
 from validators.contracts.digest import Digest
 from validators.contracts.encoder import EncoderContract
+from validators.contracts.pipeline import Branch
 from validators.contracts.verdict import Verdict
+from validators.rehearsal.verdict import PairScores
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +42,6 @@ class Deidentified:
 
 
 @dataclass(frozen=True, slots=True)
-class Certified:
-    verdict: Verdict
-    certificate: Digest
-
-
-@dataclass(frozen=True, slots=True)
 class Exported:
     """A checked ONNX, and the contract with its asset digests filled in."""
 
@@ -62,24 +58,51 @@ class EngineBuild:
 
 
 @dataclass(frozen=True, slots=True)
-class Embedded:
-    """A data set run through an encoder: the drift window document and the vectors by sample."""
+class Learned:
+    """What was fitted on the data, with the gate on its quality.
 
-    window: Digest  # safetensors DriftWindow
-    vectors: Digest  # safetensors: one matrix an output
-    samples: tuple[str, ...]
+    `branches` carry the adapters that were made; `window` is a DriftWindow document; `scores` are
+    the alignment of matched and of shuffled pairs.
+    """
+
+    assets: tuple[BundledAsset, ...]
+    branches: tuple[Branch, ...]
+    window: Digest
+    scores: PairScores
+    verdict: Verdict
 
 
 @dataclass(frozen=True, slots=True)
-class Learned:
-    """What was fitted on the data: adapters and the catalogue, with the gate on their quality."""
+class Probe:
+    """One request that rehearses a service: media by digest, audio in the quarantine."""
 
-    assets: tuple[BundledAsset, ...]
-    adapters: tuple[tuple[str, str], ...]  # modality → adapter kind that was used
-    verdict: Verdict
+    id: str
+    image: Digest | None = None
+    text: str | None = None
+    audio: Digest | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Rehearsed:
+    """How the assembled service did, before it gets traffic."""
+
     verdict: Verdict
-    samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseRecord:
+    """One finished release, behind the reference `releases/<bundle>`: what later ones compare with.
+
+    `identity` names what was released; `baseline` the bundle it was compared with.
+    """
+
+    bundle: Digest
+    identity: Digest
+    baseline: Digest | None
+    pipeline: Digest  # canonical JSON of the Pipeline value
+    dataset: Digest  # of the de-identified Dataset document
+    lineage: Digest  # LineageSummary document
+    window: Digest  # DriftWindow, safetensors
+    probes: Digest  # the requests that rehearse and probe this release
+    certificate: Digest
+    verdicts: Digest

@@ -1,0 +1,60 @@
+"""`modalgate deploy`: an approved version behind a canary."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Annotated
+
+import typer
+
+from flows.cli.output import Document, answer, console, notices
+from flows.cli.progress import ProgressBars
+from flows.cli.tables import show_deployment, show_gates
+from flows.progress import report_to
+from flows.review import registered
+from flows.rollout import roll_out
+from flows.workspace import Workspace
+
+
+def deploy(
+    service: Annotated[str, typer.Argument(help="The service, as in the pipeline file.")],
+    version: Annotated[
+        str | None, typer.Argument(help="The version number; default: the newest.")
+    ] = None,
+    probe: Annotated[
+        bool, typer.Option(help="Send the release's own probes as traffic during the canary.")
+    ] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Bring an approved version up behind a canary, then promote it or roll it back."""
+
+    def work() -> Document:
+        workspace = Workspace.open()
+        bars = nullcontext() if as_json else ProgressBars(notices)
+        with bars as reporter, report_to(reporter) if reporter else nullcontext():
+            found = registered(workspace, service, version)
+            ended = roll_out(workspace, found, probe=probe)
+        verdicts = [ended.verdict] if ended.verdict else []
+        return {
+            "service": service,
+            "model_version": {"name": service, "version": found.version.version},
+            "bundle": found.version.bundle,
+            "verdicts": [
+                {"gate": v.gate, "outcome": v.outcome, "findings": v.findings,
+                 "metrics": dict(v.metrics)}
+                for v in verdicts
+            ],
+            "deployment": ended.status,
+        }  # fmt: skip
+
+    answer(work, show, as_json=as_json)
+
+
+def show(document: Document) -> None:
+    if document.get("verdicts"):
+        show_gates(console, document["verdicts"])
+    show_deployment(console, document.get("deployment"))
+
+
+def register(app: typer.Typer) -> None:
+    app.command("deploy")(deploy)

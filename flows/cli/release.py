@@ -1,0 +1,70 @@
+"""`modalgate release`: a pipeline through every gate to a running service."""
+
+from __future__ import annotations
+
+import time
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from flows.cli.output import Document, answer, console, notices
+from flows.cli.progress import ProgressBars
+from flows.cli.tables import show_deployment, show_engines, show_gates
+from flows.home import Home
+from flows.progress import report_to
+from flows.release.flow import release as release_flow
+from flows.workspace import actor
+from validators.contracts.digest import short
+
+
+def release(
+    pipeline: Annotated[Path, typer.Argument(help="The pipeline file.")],
+    approve_as: Annotated[
+        list[str] | None,
+        typer.Option(help="Approve unattended under this name (local target only); repeatable."),
+    ] = None,
+    deploy: Annotated[bool, typer.Option(help="Deploy after the review.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Take a pipeline through every gate to a running service."""
+
+    def work() -> Document:
+        started = time.monotonic()
+        bars = nullcontext() if as_json else ProgressBars(notices)
+        with bars as reporter, report_to(reporter) if reporter else nullcontext():
+            document = run_release(pipeline, approve_as or [], deploy=deploy)
+        return {**document, "duration_s": round(time.monotonic() - started, 3)}
+
+    answer(work, show, as_json=as_json)
+
+
+def run_release(pipeline: Path, approve_as: list[str], *, deploy: bool) -> dict[str, Any]:
+    """The flow run; its document, or its ModalgateError."""
+    return release_flow(str(pipeline), author=actor(), approve_as=approve_as, deploy=deploy)
+
+
+def show(document: Document) -> None:
+    """The closing table: gates, engines, version, deployment, where to look."""
+    if document.get("verdicts"):
+        show_gates(console, document["verdicts"])
+    if document.get("engines"):
+        show_engines(console, document["engines"])
+    if document.get("bundle"):
+        version = document["model_version"]
+        console.print(f"bundle      {short(document['bundle'])}")
+        console.print(f"version     {version['name']} {version['version']}")
+        show_deployment(console, document.get("deployment"))
+    if "service" in document:
+        console.print(
+            f"evidence    {Home.from_environment().root / 'evidence' / document['service']}"
+        )
+    if document.get("unchanged"):
+        console.print("[green]nothing changed: no step was done again, no engine was built[/]")
+    if "duration_s" in document:
+        console.print(f"took        {document['duration_s']:.1f} s")
+
+
+def register(app: typer.Typer) -> None:
+    app.command("release")(release)

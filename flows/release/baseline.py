@@ -1,0 +1,183 @@
+"""The gates that compare with the champion: lineage, drift, compatibility."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from prefect import task
+
+from flows.progress import reporter
+from flows.release.bundle import find
+from flows.release.encoding import loaded
+from flows.release.register import record_of
+from flows.release.run import STEP, Baseline, Release
+from flows.release.values import Exported, Learned, ReleaseRecord
+from services.compatibility.compare import EncoderVersion, check_alone, compare_encoders
+from services.engines.cases import make_cases
+from services.preprocess import make_preprocessor
+from validators.compatibility.verdict import (
+    GATE,
+    assess_compatibility,
+    assess_first_version,
+)
+from validators.compatibility.words import CompatibilitySettings
+from validators.contracts.bundle import Bundle, BundledEncoder, BundledEngine
+from validators.contracts.dataset import Dataset
+from validators.contracts.documents import load
+from validators.contracts.encoder import EncoderContract, encoder_fingerprint
+from validators.contracts.ports import Tensors
+from validators.contracts.verdict import Verdict, conclude
+from validators.drift.gate import DriftSettings, assess_drift
+from validators.drift.window import read_window
+from validators.lineage.summary import LineageSummary
+
+MAX_FEEDS = 64
+"""Items that two versions are compared on."""
+
+
+def record_of_baseline(release: Release, baseline: Baseline) -> ReleaseRecord | None:
+    if baseline.version is None:
+        return None
+    return record_of(release.workspace, baseline.version.bundle)
+
+
+def lineage_of(release: Release, record: ReleaseRecord | None) -> LineageSummary | None:
+    if record is None:
+        return None
+    return load(LineageSummary, release.workspace.store.get(record.lineage), where=record.lineage)
+
+
+@task(name="drift", **STEP)
+def check_drift(
+    release: Release, learned: Learned, record: ReleaseRecord | None, baseline: Baseline
+) -> None:
+    """Descriptors and embeddings against the champion's window."""
+    reporter().started("drift")
+    gates, store = release.pipeline.gates, release.workspace.store
+    settings = DriftSettings(
+        false_alarm_rate=gates.drift_false_alarm_rate,
+        minimum_samples=gates.drift_minimum_samples,
+    )
+
+    def assess() -> Verdict:
+        reference = read_window(store.get(record.window)) if record else None
+        current = read_window(store.get(learned.window))
+        return assess_drift(reference, current, settings, champion_exists=baseline.champion_exists)
+
+    release.gate(
+        release.journal.perform(
+            "drift",
+            {
+                "current": learned.window,
+                "reference": record.window if record else None,
+                "settings": settings,
+                "champion": baseline.champion_exists,
+            },
+            Verdict,
+            assess,
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What would take the champion's place: its data, contracts and engines by encoder."""
+
+    clean: Dataset
+    exported: Mapping[str, Exported]
+    engines: Mapping[str, BundledEngine]
+
+
+@task(name="compatibility", **STEP)
+def check_compatibility(
+    release: Release, candidate: Candidate, record: ReleaseRecord | None, baseline: Baseline
+) -> None:
+    """Each encoder against the champion's version of it, from executed tensors."""
+    reporter().started("compatibility")
+    champion = find(release.workspace, record.bundle) if record else None
+    release.gate(
+        release.journal.perform(
+            "compatibility",
+            {
+                "dataset": candidate.clean.digest,
+                "encoders": dict(candidate.exported),
+                "engines": {name: item.engine for name, item in candidate.engines.items()},
+                "champion": champion.digest if champion else None,
+                "champion_exists": baseline.champion_exists,
+                "linf": release.pipeline.gates.compatibility_linf,
+            },
+            Verdict,
+            lambda: _compare(release, candidate, champion, baseline),
+        )
+    )
+
+
+def _compare(
+    release: Release, candidate: Candidate, champion: Bundle | None, baseline: Baseline
+) -> Verdict:
+    settings = CompatibilitySettings(
+        linf=release.pipeline.gates.compatibility_linf, catalogue_reencoded=True
+    )
+    verdicts: dict[str, Verdict] = {}
+    for done, (name, new) in enumerate(candidate.exported.items()):
+        reporter().advanced("compatibility", done, len(candidate.exported), name)
+        old = _encoder_of(champion, name)
+        if old is not None and old.fingerprint == encoder_fingerprint(new.contract, new.onnx):
+            continue
+        with _version(release, new.contract, candidate.engines[name]) as fresh:
+            if champion is None or old is None:
+                check = check_alone(fresh, _feeds(release, candidate, fresh.contract))
+                lost = champion is None and baseline.champion_exists
+                verdicts[name] = assess_first_version(check, settings, champion_exists=lost)
+                continue
+            with _version(release, old.contract, champion.deployed_engine(name)) as before:
+                feeds = zip(
+                    _feeds(release, candidate, before.contract),
+                    _feeds(release, candidate, fresh.contract),
+                    strict=True,
+                )
+                measured = compare_encoders(before, fresh, list(feeds))
+                verdicts[name] = assess_compatibility(measured, settings)
+    findings = [finding for verdict in verdicts.values() for finding in verdict.findings]
+    metrics = {
+        f"{name}.{metric}": value
+        for name, verdict in verdicts.items()
+        for metric, value in verdict.metrics
+    }
+    metrics["encoders_compared"] = float(len(verdicts))
+    return conclude(GATE, findings, examined=len(candidate.exported), metrics=metrics)
+
+
+def _encoder_of(champion: Bundle | None, name: str) -> BundledEncoder | None:
+    known = champion.encoders if champion else ()
+    return next((item for item in known if item.contract.name == name), None)
+
+
+@contextmanager
+def _version(
+    release: Release, contract: EncoderContract, engine: BundledEngine
+) -> Iterator[EncoderVersion]:
+    name, workspace = contract.name, release.workspace
+    with loaded({name: engine}, {name: contract}, workspace.store, workspace.verifier) as found:
+        yield EncoderVersion(contract, found[name].engine)
+
+
+def _feeds(release: Release, candidate: Candidate, contract: EncoderContract) -> list[Tensors]:
+    """The released media of the encoder's modality through its own preprocessing.
+
+    What is not released as media (voices) is replaced by the seeded inputs of the parity gate.
+    """
+    store = release.workspace.store
+    media = [
+        (item.media_type, store.get(item.digest))
+        for sample in candidate.clean.samples[:MAX_FEEDS]
+        if (item := sample.find(contract.modality))
+        and item.media_type.startswith(("image/", "text/"))
+    ]
+    if not media:
+        profiles = release.pipeline.encoder(contract.name).profiles
+        return [case.feeds for case in make_cases(contract.inputs, profiles, between=4)]
+    preprocess = make_preprocessor(contract.preprocess, store.get)
+    return [preprocess(data.decode() if kind.startswith("text/") else data) for kind, data in media]

@@ -1,0 +1,157 @@
+"""The encoder row of a release: contracts, export, engines, parity."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from prefect import task
+
+from flows.progress import reporter
+from flows.release.run import STEP, Release
+from flows.release.sources import encoder_digest, read_asset
+from flows.release.values import EngineBuild, Exported
+from services.engines.export.encoder import export_encoder
+from services.engines.shelf import ObtainedEngine
+from services.engines.specs import specify
+from validators.compatibility.composition import check_composition
+from validators.contracts.bundle import BundledEngine
+from validators.contracts.digest import Digest
+from validators.contracts.engine import EngineState
+from validators.contracts.pipeline import BackendPlan, EncoderEntry
+from validators.contracts.verdict import (
+    Finding,
+    Outcome,
+    Verdict,
+    conclude,
+)
+
+PARITY = "parity"
+_HOST = ("host",)
+
+
+@dataclass(frozen=True, slots=True)
+class EngineWork:
+    """One engine to make: of which encoder, by which backend."""
+
+    entry: EncoderEntry
+    exported: Exported
+    plan: BackendPlan
+
+    @property
+    def label(self) -> str:
+        return f"{self.entry.name} by {self.plan.backend}"
+
+
+@task(name="contracts", **STEP)
+def check_contracts(release: Release) -> None:
+    """Whether the encoders fit together, from their contracts alone."""
+    reporter().started("contracts")
+    release.gate(check_composition(release.pipeline))
+
+
+@task(name="export", **STEP)
+def export(release: Release, entry: EncoderEntry) -> Exported:
+    """The encoder's source as a checked ONNX, its assets in the store."""
+    step = f"export {entry.name}"
+    reporter().started(step)
+    store = release.workspace.store
+    assets = tuple(
+        (name, store.put(read_asset(reference, release.base)))
+        for name, reference in entry.asset_files
+    )
+    preprocess = dataclasses.replace(entry.contract.preprocess, assets=assets)
+    contract = dataclasses.replace(entry.contract, preprocess=preprocess)
+    found = release.journal.perform(
+        f"export-{entry.name}",
+        {"entry": entry, "assets": assets, "source": encoder_digest(entry, release.base)},
+        Exported,
+        lambda: Exported(contract, _export(release, entry)),
+        needs=lambda value: [(store, value.onnx)],
+    )
+    reporter().finished(step)
+    return found
+
+
+@task(name="engine", **STEP)
+def build_engine(release: Release, work: EngineWork) -> tuple[EngineBuild, Verdict | None]:
+    """One engine, built or found by its key, and verified where this host can run it."""
+    step = f"engine {work.label}"
+    reporter().started(step)
+    entry, plan, contract = work.entry, work.plan, work.exported.contract
+    spec = specify(
+        contract,
+        work.exported.onnx,
+        plan.backend,
+        plan.precision or entry.precision,
+        entry.profiles,
+        targets=plan.targets,
+    )
+    workshop = release.workspace.workshop
+    built = workshop.obtain(spec, work.exported.onnx, contract)
+    verdict: Verdict | None = None
+    engine = built
+    if plan.targets == _HOST:
+        verified = workshop.verify(
+            built,
+            contract,
+            entry.source,
+            release.base,
+            waivers=release.pipeline.gates.waivers,
+            now_s=release.workspace.clock.wall_ns() / 1e9,
+        )
+        verdict, engine = verified.verdict, verified.engine or built
+    reporter().finished(step, "found" if built.cached else "built")
+    return EngineBuild(_bundled(engine, plan), built.cached), verdict
+
+
+@task(name="parity", **STEP)
+def judge_parity(release: Release, verdicts: list[Verdict]) -> None:
+    """One verdict over all engines; plans for other hardware are listed, not judged."""
+    reporter().started(PARITY)
+    findings = [finding for verdict in verdicts for finding in verdict.findings]
+    findings += [
+        Finding(
+            PARITY, "built-only",
+            f"{build.engine.encoder} by {build.engine.backend} for {build.engine.target.name}",
+            Outcome.WARN, "BUILT", "VERIFIED",
+            f"Verify it on a host with {build.engine.target.name} before deploying it there.",
+        )
+        for build in release.engines
+        if build.engine.state is EngineState.BUILT and not build.engine.deploy
+    ]  # fmt: skip
+    metrics = {
+        "engines": float(len(release.engines)),
+        "engines_verified": float(len(verdicts)),
+        "max_rel_worst": max(
+            (value for v in verdicts for name, value in v.metrics if name == "max_rel"), default=0.0
+        ),
+    }
+    evidence = tuple(item for verdict in verdicts for item in verdict.evidence)
+    release.gate(
+        conclude(PARITY, findings, examined=len(verdicts), metrics=metrics).with_evidence(*evidence)
+    )
+
+
+def _export(release: Release, entry: EncoderEntry) -> Digest:
+    work = release.workspace.home.folder("engines", "work")
+    with tempfile.TemporaryDirectory(prefix="export-", dir=work) as folder:
+        path = export_encoder(entry, release.base, Path(folder))
+        return release.workspace.store.put_file(path)
+
+
+def _bundled(engine: ObtainedEngine, plan: BackendPlan) -> BundledEngine:
+    manifest = engine.manifest
+    return BundledEngine(
+        encoder=manifest.spec.encoder,
+        backend=manifest.spec.backend,
+        target=manifest.spec.target,
+        precision=manifest.spec.precision,
+        state=manifest.state,
+        deploy=plan.deploy,
+        key=manifest.key,
+        engine=manifest.engine,
+        manifest=engine.sealed_digest,
+    )

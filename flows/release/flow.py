@@ -1,0 +1,142 @@
+"""The release flow: every gate in order, then review, canary, promotion.
+
+    contracts → ingest → de-identify → privacy → quality → lineage
+              → export → engines → parity → learn (recall) → drift → compatibility
+              → rehearsal → bundle → register → review → rollout
+
+Each step is a small task that is recalled where its inputs were seen before. A gate that stops
+raises; what was found until then travels with the error.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from prefect import flow
+from prefect.concurrency.sync import concurrency
+
+from flows.journal import Journal
+from flows.locks import exclusive
+from flows.release import baseline as against
+from flows.release import bundle as bundles
+from flows.release import data, engines, learn, rehearsal, review
+from flows.release.register import baseline_of, register
+from flows.release.run import Release
+from flows.release.values import ReleaseOptions, ReleaseRecord
+from flows.retention import purge
+from flows.workspace import Workspace
+from validators.contracts.bundle import Bundle
+from validators.contracts.digest import canonical_json
+from validators.contracts.errors import BadInput, ModalgateError, NotFound
+from validators.contracts.pipeline import Pipeline
+from validators.contracts.pipeline_file import parse_pipeline
+from validators.contracts.ports import ModelVersion
+
+MAX_PIPELINE_BYTES = 1024 * 1024
+
+
+def read_pipeline(path: Path) -> Pipeline:
+    """The user's file. Raises BadInput (all its problems at once), NotFound."""
+    try:
+        if path.stat().st_size > MAX_PIPELINE_BYTES:
+            raise BadInput(
+                f"a pipeline file may have {MAX_PIPELINE_BYTES} bytes at most", where=str(path)
+            )
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise BadInput("the pipeline file is not UTF-8 text", where=str(path)) from error
+    except OSError as error:
+        raise NotFound(
+            f"the pipeline file cannot be read: {error.strerror}",
+            where=str(path),
+            remedy="Name an existing file, e.g. flows/examples/storefront/pipeline.yaml.",
+        ) from error
+    return parse_pipeline(text, path=str(path))
+
+
+@flow(name="release", flow_run_name="release-{pipeline_path}", validate_parameters=False)
+def release(
+    pipeline_path: str, author: str, approve_as: list[str] | None = None, deploy: bool = True
+) -> dict[str, Any]:
+    """Take a pipeline through every gate to a running service; the answer as one document.
+
+    Args:
+        pipeline_path: the user's file.
+        author: who releases, for the ledger. Nobody approves a release of their own.
+        approve_as: people of an unattended approval (local target with review.unattended only).
+        deploy: False stops after the review.
+    """
+    path = Path(pipeline_path).resolve()
+    options = ReleaseOptions(author, tuple(approve_as or ()), deploy)
+    workspace = Workspace.open()
+    pipeline = read_pipeline(path)
+    run = Release(workspace, pipeline, path.parent, options, Journal(workspace.store))
+    lock = workspace.home.lock(f"release-{pipeline.service}")
+    with exclusive(lock, f"a release of {pipeline.service}"), concurrency("releases", strict=False):
+        try:
+            version, bundle = _gates(run)
+            return {**run.document(), **review.finish(run, version, bundle)}
+        except ModalgateError as error:
+            error.attachment = {**run.document(), **error.attachment}
+            raise
+
+
+def _gates(run: Release) -> tuple[ModelVersion, Bundle]:
+    workspace, pipeline = run.workspace, run.pipeline
+    engines.check_contracts(run)
+    raw = data.ingest(run)
+    redacted = data.deidentify(run, raw)
+    certificate = data.certify(run, redacted)
+    clean = redacted.dataset
+    data.check_quality(run, clean)
+
+    exported = {entry.name: engines.export(run, entry) for entry in pipeline.encoders}
+    identity = run.identity(clean.digest, *(item.onnx for item in exported.values()))
+    baseline = baseline_of(workspace, pipeline.service, identity)
+    record = against.record_of_baseline(run, baseline)
+    lineage = data.check_lineage(run, clean, against.lineage_of(run, record), baseline)
+
+    _build_engines(run, exported)
+    deployed = {b.engine.encoder: b.engine for b in run.engines if b.engine.deploy}
+    learned = learn.learn(run, clean, exported, deployed)
+    against.check_drift(run, learned, record, baseline)
+    against.check_compatibility(run, against.Candidate(clean, exported, deployed), record, baseline)
+
+    parts = bundles.Parts(exported, learned, clean.digest, certificate)
+    draft = bundles.compose(run, parts)
+    texts = data.texts_of(run, clean)
+    probes = rehearsal.probes_of(clean, raw, texts)
+    rehearsal.rehearse(run, rehearsal.Rehearsal(draft, probes, raw, learned.scores))
+    bundle = bundles.compose(run, parts)
+
+    store = workspace.store
+    version = register(
+        run,
+        ReleaseRecord(
+            bundle=bundle.digest,
+            identity=identity,
+            baseline=baseline.version.bundle if baseline.version else None,
+            pipeline=store.put(canonical_json(pipeline)),
+            dataset=store.put(canonical_json(clean)),
+            lineage=lineage,
+            window=learned.window,
+            probes=store.put(canonical_json(probes)),
+            certificate=certificate,
+            verdicts=bundle.verdicts,
+        ),
+    )
+    purge(workspace.quarantine)
+    return version, bundle
+
+
+def _build_engines(run: Release, exported: dict[str, Any]) -> None:
+    verdicts = []
+    for plan in run.pipeline.backends:
+        for entry in run.pipeline.encoders:
+            work = engines.EngineWork(entry, exported[entry.name], plan)
+            build, verdict = engines.build_engine(run, work)
+            run.engines.append(build)
+            if verdict is not None:
+                verdicts.append(verdict)
+    engines.judge_parity(run, verdicts)

@@ -1,0 +1,152 @@
+"""Where a release reads from, each source with the digest that says whether it changed.
+
+A factory is code: its digest is that of its module's file and of the installed distributions it may
+draw on, so an upgraded package is a changed source. A factory `make` that draws on more than that
+has a function `make_version` beside it, whose text is part of the digest. A folder's digest is that
+of all its bytes.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from validators.contracts.digest import Digest, digest_bytes, digest_chunks, digest_value
+from validators.contracts.errors import BadInput, NotFound, TooLarge
+from validators.contracts.pipeline import DataSource, EncoderEntry, SourceKind
+
+MAX_FILES = 200_000
+MAX_ASSET_BYTES = 256 * 1024 * 1024
+_CHUNK_BYTES = 1024 * 1024
+
+
+def data_digest(source: DataSource, base: Path) -> Digest:
+    """Digest of a data source, without ingesting it."""
+    if source.kind == "factory":
+        return digest_value("data-source", {"factory": factory_digest(source.location)})
+    return digest_value("data-source", {"folder": folder_digest(base / source.location)})
+
+
+def encoder_digest(entry: EncoderEntry, base: Path) -> Digest:
+    """Digest of an encoder's source, without exporting it."""
+    if entry.source.kind is SourceKind.TORCH:
+        return factory_digest(entry.source.location)
+    return file_digest(base / entry.source.location)
+
+
+def factory_digest(location: str) -> Digest:
+    """Digest of `package.module:callable`: its file, the installed packages, its version."""
+    origin = _module_file(location)
+    module, _, name = location.partition(":")
+    version = getattr(importlib.import_module(module), f"{name}_version", None)
+    return digest_value(
+        "factory",
+        {
+            "location": location,
+            "file": file_digest(origin),
+            "packages": _installed(),
+            "version": str(version()) if callable(version) else "",
+        },
+    )
+
+
+def load_factory(location: str) -> Callable[..., object]:
+    """The callable that `package.module:callable` names; it runs with this process's rights."""
+    module, _, name = location.partition(":")
+    _module_file(location)
+    found = getattr(importlib.import_module(module), name, None)
+    if not callable(found):
+        raise NotFound(
+            f"{module} has no callable {name!r}",
+            where=location,
+            remedy="Name a function as package.module:function.",
+        )
+    return found  # type: ignore[no-any-return]
+
+
+def read_asset(reference: str, base: Path) -> bytes:
+    """The bytes of a file beside the pipeline, or of `package:relative/path` in a package."""
+    package, colon, relative = reference.partition(":")
+    path = _package_file(package, relative) if colon else (base / reference)
+    try:
+        if path.stat().st_size > MAX_ASSET_BYTES:
+            raise TooLarge(f"an asset may have {MAX_ASSET_BYTES} bytes at most", where=reference)
+        return path.read_bytes()
+    except OSError as error:
+        raise NotFound(
+            f"the asset cannot be read: {error.strerror}",
+            where=reference,
+            remedy="Give a file relative to the pipeline file, or package:relative/path.",
+        ) from error
+
+
+def file_digest(path: Path) -> Digest:
+    try:
+        with path.open("rb") as stream:
+            return digest_chunks(iter(lambda: stream.read(_CHUNK_BYTES), b""))
+    except OSError as error:
+        raise NotFound(
+            f"the file cannot be read: {error.strerror}",
+            where=str(path),
+            remedy="Give a file relative to the pipeline file.",
+        ) from error
+
+
+def folder_digest(folder: Path) -> Digest:
+    """Digest of every regular file below a folder, by relative path."""
+    if not folder.is_dir():
+        raise NotFound(
+            "the data set's folder does not exist",
+            where=str(folder),
+            remedy="Give a folder relative to the pipeline file.",
+        )
+    files: dict[str, Digest] = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not path.is_symlink():
+            files[str(path.relative_to(folder))] = file_digest(path)
+            if len(files) > MAX_FILES:
+                raise TooLarge(f"a data set may have {MAX_FILES} files at most", where=str(folder))
+    return digest_value("folder", files)
+
+
+def _module_file(location: str) -> Path:
+    module, colon, name = location.partition(":")
+    try:
+        spec = importlib.util.find_spec(module) if colon and name else None
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None or spec.origin is None:
+        raise NotFound(
+            f"there is no module for {location!r}",
+            where=location,
+            remedy="Install the package, or name a function as package.module:function.",
+        )
+    return Path(spec.origin)
+
+
+def _package_file(package: str, relative: str) -> Path:
+    spec = importlib.util.find_spec(package) if package.isidentifier() else None
+    folders = list(spec.submodule_search_locations or ()) if spec else []
+    if not folders:
+        raise BadInput(
+            f"there is no package {package!r}",
+            where=f"{package}:{relative}",
+            remedy="Install it: pip install 'modalgate[reference]' for the reference service.",
+        )
+    root = Path(folders[0]).resolve()
+    path = (root / relative).resolve()
+    if not path.is_relative_to(root):
+        raise BadInput("an asset may not lie outside its package", where=f"{package}:{relative}")
+    return path
+
+
+@cache
+def _installed() -> Digest:
+    names = sorted(
+        f"{item.metadata['Name']}=={item.version}" for item in importlib.metadata.distributions()
+    )
+    return digest_bytes("\n".join(names).encode())
