@@ -58,7 +58,8 @@ def dotted(path: Path) -> str:
     """`("backends", 0, "deploy")` as people write it: `backends[0].deploy`."""
     text = ""
     for step in path:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+        name = f"[{step}]" if isinstance(step, int) else f".{step[:80]}"
+        text += name if text else name.removeprefix(".")
     return text or "the file"
 
 
