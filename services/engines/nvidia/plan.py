@@ -104,7 +104,7 @@ def _configure(trt: Any, builder: Any, spec: EngineSpec) -> Any:
         config.clear_flag(trt.BuilderFlag.TF32)
     if "optimization_level" in flags:
         config.builder_optimization_level = int(flags["optimization_level"])
-    # layer names in a plan would tell of the model: names stay out of it
+    # a plan needs no description of its layers to run
     config.profiling_verbosity = trt.ProfilingVerbosity.NONE
     return config
 
