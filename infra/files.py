@@ -102,10 +102,12 @@ def write_all(handle: int, data: bytes | memoryview) -> None:
         view = view[os.write(handle, view) :]
 
 
-def append_durably(path: Path, data: bytes) -> None:
+def append_durably(path: Path, data: bytes) -> int:
     """Add to the end of a file (made 0600), durable on return; a full disk leaves it as it was.
 
     The caller holds a lock: two writers would cut each other's work.
+
+    Returns: the size before, to which the caller may cut the file again.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
     handle = os.open(path, flags, PRIVATE_FILE)
@@ -121,6 +123,7 @@ def append_durably(path: Path, data: bytes) -> None:
         os.close(handle)
     if before == 0:
         flush_folder(path.parent)
+    return before
 
 
 def sweep(folder: Path, label: str | None = None) -> int:

@@ -109,8 +109,12 @@ class FileLedger:
                 where=str(self._path),
                 remedy="Shorten the reason, and store long details as an object.",
             )
-        files.append_durably(self._path, line)
-        self._write_head(Head(entry.sequence + 1, entry.digest))
+        before = files.append_durably(self._path, line)
+        try:
+            self._write_head(Head(entry.sequence + 1, entry.digest))
+        except OSError:  # a full disk: what was not acknowledged is not there
+            os.truncate(self._path, before)
+            raise
 
     def _write_head(self, head: Head) -> None:
         files.write_atomically(self._beside("head"), canonical_json(head))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import resource
 import secrets
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -99,20 +97,6 @@ def test_a_root_that_cannot_be_made_is_unavailable(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(Unavailable):
         FolderStore(tmp_path / "file" / "store")
-
-
-@pytest.fixture
-def tiny_disk(tmp_path: Path) -> Iterator[Path]:
-    """A real file system of 2 MiB."""
-    point = tmp_path / "disk"
-    point.mkdir()
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.mount(b"tmpfs", str(point).encode(), b"tmpfs", 0, b"size=2m") != 0:
-        pytest.skip("only root may mount; the limit on file size below covers the rest")
-    try:
-        yield point
-    finally:
-        libc.umount2(str(point).encode(), 2)
 
 
 def test_a_full_disk_is_unavailable_and_leaves_nothing_partial(

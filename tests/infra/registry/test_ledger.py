@@ -153,6 +153,23 @@ def test_a_place_that_cannot_be_written_is_unavailable(tmp_path: Path) -> None:
         write(FileLedger(tmp_path / "folder", ManualClock()))
 
 
+def test_a_full_disk_changes_nothing(tiny_disk: Path) -> None:
+    ledger = FileLedger(tiny_disk / "ledger", ManualClock())
+    write(ledger)
+    filler = tiny_disk / "filler"
+    with filler.open("wb", buffering=0) as stream, pytest.raises(OSError, match="space"):
+        while True:
+            stream.write(b"x" * 4096)
+    for reason in ("short: its line fits into the last block, its head does not", "x" * 20_000):
+        with pytest.raises(Unavailable, match="Free space"):
+            write(ledger, reason)
+        assert ledger.verify() == 1
+    filler.unlink()
+    write(ledger, "x" * 20_000)
+    assert ledger.verify() == 2
+    assert not (tiny_disk / "ledger.torn").exists()
+
+
 def test_threads_append_one_chain(ledger: FileLedger, path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         entries = list(pool.map(lambda _: write(FileLedger(path, ManualClock())), range(40)))
