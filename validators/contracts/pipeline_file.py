@@ -26,6 +26,10 @@ from validators.contracts.yaml_lines import YamlDocument, read_yaml
 __all__ = ["PipelineFileError", "Problem", "parse_pipeline", "pipeline_schema"]
 
 
+MAX_SHOWN = 50
+"""Problems in the error's text; `problems` has them all."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One thing that is wrong: where, what, and what to write instead. Lines count from 1."""
@@ -46,8 +50,10 @@ class PipelineFileError(BadInput):
         self.problems = problems
         count = "a problem" if len(problems) == 1 else f"{len(problems)} problems"
         lines = "\n".join(
-            f"  {path}:{item.line}: {item.message} {item.remedy}" for item in problems
+            f"  {path}:{item.line}: {item.message} {item.remedy}" for item in problems[:MAX_SHOWN]
         )
+        if len(problems) > MAX_SHOWN:
+            lines += f"\n  and {len(problems) - MAX_SHOWN} more"
         super().__init__(
             f"{path} has {count}:\n{lines}",
             where=f"{path}:{problems[0].line}",

@@ -277,6 +277,14 @@ def test_a_message_is_full_sentences_with_file_and_line() -> None:
         assert item.remedy.endswith((".", "?"))
 
 
+def test_a_file_of_nothing_but_mistakes_gives_a_message_of_bounded_length() -> None:
+    with pytest.raises(PipelineFileError) as caught:
+        parse_pipeline("\n".join(f"{'k' * 500}{number}: 1" for number in range(150)))
+    assert len(caught.value.problems) == 154
+    assert str(caught.value).endswith("and 104 more")
+    assert len(str(caught.value)) < 20_000
+
+
 def test_a_duplicate_key_is_refused_with_both_lines() -> None:
     found = problems_of(STOREFRONT + "\nslo: {}\n")
     (last,) = found
