@@ -63,21 +63,13 @@ class Endpoints:
     """What the gateway writes into its state file once it listens (other keys are its own)."""
 
     pid: int
-    rest_port: int
-    grpc_port: int
-    admin_port: int
+    rest_url: str
+    grpc_address: str
+    admin_url: str
 
     @property
-    def rest_url(self) -> str:
-        return f"http://{LOOPBACK}:{self.rest_port}"
-
-    @property
-    def grpc_address(self) -> str:
-        return f"{LOOPBACK}:{self.grpc_port}"
-
-    @property
-    def admin_url(self) -> str:
-        return f"http://{LOOPBACK}:{self.admin_port}"
+    def ports(self) -> Ports:
+        return Ports(_port_of(self.rest_url), _port_of(self.grpc_address))
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +208,8 @@ class GatewayProcess:
         ports = self._launch.ports
         if known is not None:
             ports = Ports(
-                ports.rest or _free_or_any(known.rest_port),
-                ports.grpc or _free_or_any(known.grpc_port),
+                ports.rest or _free_or_any(known.ports.rest),
+                ports.grpc or _free_or_any(known.ports.grpc),
             )
         return ProcessRecord(launch, None, ports)
 
@@ -263,6 +255,12 @@ class GatewayProcess:
             for suffix in ("json", "log"):
                 with contextlib.suppress(FileNotFoundError):
                     (self._folder / f"gateway-{number}.{suffix}").unlink()
+
+
+def _port_of(address: str) -> int:
+    """The port at the end of a URL or an address; 0 where there is none."""
+    port = address.rpartition(":")[2].rstrip("/")
+    return int(port) if port.isdigit() else 0
 
 
 def _free_or_any(port: int) -> int:

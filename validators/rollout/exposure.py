@@ -5,10 +5,12 @@ from __future__ import annotations
 import enum
 import math
 from dataclasses import dataclass
-from typing import Protocol
 
 from validators.contracts.deployment import RevisionStats
 from validators.contracts.errors import BadInput
+
+MARK = 4
+"""How many latencies mark where a sample was last read."""
 
 
 class Metric(enum.Enum):
@@ -30,11 +32,12 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """The counters as they were last seen."""
+    """The counters as they were last seen. `last_ms` are the newest latencies, newest last."""
 
     requests: int = 0
     errors: int = 0
     degraded: int = 0
+    last_ms: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,14 @@ class Tally:
             self.tail + other.tail,
         )
 
+    @property
+    def measured(self) -> int:
+        """Requests that say something: answered in a known time, or failed.
+
+        A request that the client got wrong counts as neither.
+        """
+        return self.timed + self.errors
+
     def count(self, metric: Metric) -> tuple[int, int]:
         """(bad, all) of a metric."""
         match metric:
@@ -80,17 +91,9 @@ class Tally:
         return bad / total if total else None
 
 
-class _Counted(Protocol):
-    @property
-    def requests(self) -> int: ...
-    @property
-    def errors(self) -> int: ...
-    @property
-    def degraded(self) -> int: ...
-
-
-def count_of(stats: _Counted) -> Counters:
-    return Counters(stats.requests, stats.errors, stats.degraded)
+def count_of(stats: RevisionStats) -> Counters:
+    """What to remember of the counters until the next look."""
+    return Counters(stats.requests, stats.errors, stats.degraded, stats.latency_ms[-MARK:])
 
 
 def new_requests(
@@ -105,16 +108,32 @@ def new_requests(
     if stats.requests < seen.requests:
         seen = Counters()
     requests = stats.requests - seen.requests
-    latencies = stats.latency_ms[-requests:] if requests else ()
+    errors = min(max(stats.errors - seen.errors, 0), requests)
+    latencies = _newer(stats.latency_ms, seen.last_ms, requests - errors)
     return Tally(
         requests,
-        min(max(stats.errors - seen.errors, 0), requests),
+        errors,
         min(max(stats.degraded - seen.degraded, 0), requests),
         len(latencies),
         sum(latency > slow_ms for latency in latencies),
         0 if tail_ms is None else len(latencies),
         0 if tail_ms is None else sum(latency > tail_ms for latency in latencies),
     )
+
+
+def _newer(
+    latencies: tuple[float, ...], last: tuple[float, ...], at_most: int
+) -> tuple[float, ...]:
+    """The latencies after those that were last seen, `at_most` of them.
+
+    Not every request leaves a latency, so the place where the sample goes on is found by the values
+    themselves; where they have left the bounded sample, all of it is new.
+    """
+    start = max(len(latencies) - at_most, 0)
+    for end in range(max(start, len(last)), len(latencies) + 1):
+        if last and latencies[end - len(last) : end] == last:
+            return latencies[end:]
+    return latencies[start:]
 
 
 def _check(stats: RevisionStats) -> None:

@@ -144,12 +144,11 @@ RULES: tuple[Rule, ...] = (
 def _lacking(state: RolloutState) -> str | None:
     """What this step has not measured yet."""
     wanted = state.plan.minimum_requests
-    if state.step_canary.requests < wanted:
-        return f"{state.step_canary.requests} of {wanted} requests on {state.canary}"
-    if state.step_canary.timed == 0:
-        return f"no latency of {state.canary} is known"
-    if state.has_baseline and state.step_stable.requests < wanted:
-        return f"{state.step_stable.requests} of {wanted} requests on {state.stable}"
+    canary, stable = state.step_canary.measured, state.step_stable.measured
+    if canary < wanted:
+        return f"{canary} of {wanted} requests measured on {state.canary}"
+    if state.has_baseline and stable < wanted:
+        return f"{stable} of {wanted} requests measured on {state.stable}"
     return None
 
 

@@ -154,9 +154,9 @@ def main() -> None:
     signal.signal(signal.SIGTERM, stop)
     state = {
         "pid": os.getpid(),
-        "rest_port": rest.server_port,
-        "grpc_port": arguments.grpc_port or 1,
-        "admin_port": admin.server_port,
+        "rest_url": f"http://{address}:{rest.server_port}",
+        "grpc_address": f"{address}:{arguments.grpc_port or 1}",
+        "admin_url": f"http://{address}:{admin.server_port}",
     }
     staged = Path(arguments.state_file + ".part")
     staged.write_text(json.dumps(state))

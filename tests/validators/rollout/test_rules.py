@@ -78,6 +78,25 @@ def test_requests_whose_latency_is_unknown_do_not_pass() -> None:
     assert isinstance(decision, Hold) and decision.inconclusive
 
 
+def test_each_latency_is_counted_once_though_some_requests_leave_none() -> None:
+    latencies = tuple(30 + number / 7 for number in range(40))
+    first = RevisionStats("new", 30, 0, 0, latencies[:10])
+    state, _ = advance_rollout(start(), Measurement(first, stats("old", 200)), 1.0)
+    assert state.step_canary.timed == 10
+    second = RevisionStats("new", 70, 2, 0, latencies[:14])
+    state, _ = advance_rollout(state, Measurement(second, stats("old", 300)), 2.0)
+    assert (state.step_canary.timed, state.step_canary.measured) == (14, 16)
+    rolled_over = RevisionStats("new", 900, 2, 0, latencies[20:])
+    state, _ = advance_rollout(state, Measurement(rolled_over, stats("old", 400)), 3.0)
+    assert state.step_canary.timed == 34
+
+
+def test_requests_that_clients_got_wrong_are_no_exposure() -> None:
+    measurement = Measurement(RevisionStats("new", 500, 0, 0, (40.0,) * 3), stats("old", 900))
+    _, decision = advance_rollout(start(), measurement, 10.0)
+    assert isinstance(decision, Hold) and "3 of 20" in decision.reason
+
+
 def test_doubled_latency_is_rolled_back_after_a_few_requests() -> None:
     measurement = Measurement(stats("new", 12, latency_ms=80), stats("old", 250))
     state, decision = advance_rollout(start(), measurement, 1.0)
@@ -182,8 +201,7 @@ def test_no_step_is_left_upward_without_time_and_exposure(
         before = state
         state, decision = advance_rollout(state, measurement, now_s)
         if isinstance(decision, Advance | Promote) and before.ending is None:
-            exposed = before.step_canary.requests + more_new
-            assert exposed >= PLAN.minimum_requests
+            assert before.step_canary.requests + more_new >= PLAN.minimum_requests
             assert now_s - before.step_started_s >= PLAN.hold_s
         assert load(RolloutState, canonical_json(state)) == state
 
