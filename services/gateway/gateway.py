@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,11 +55,13 @@ class Gateway:
         self.handlers = Handlers(self.revisions, executor, metrics, clock, settings)
         self._loaders = loaders
         self.admin_handlers = AdminHandlers(self.revisions, self._load)
-        self._rest = RestServer(make_app(self.handlers), bind(addresses.host, addresses.rest_port))
-        self._admin = RestServer(
-            make_admin_app(self.admin_handlers, token), bind("127.0.0.1", addresses.admin_port)
-        )
-        self._grpc = GrpcServer(self.handlers, addresses.host, addresses.grpc_port)
+        with contextlib.ExitStack() as undo:  # one port taken: the others are given back
+            rest = undo.enter_context(bind(addresses.host, addresses.rest_port))
+            admin = undo.enter_context(bind("127.0.0.1", addresses.admin_port))
+            self._grpc = GrpcServer(self.handlers, addresses.host, addresses.grpc_port)
+            undo.pop_all()
+        self._rest = RestServer(make_app(self.handlers), rest)
+        self._admin = RestServer(make_admin_app(self.admin_handlers, token), admin)
 
     @property
     def rest_url(self) -> str:
