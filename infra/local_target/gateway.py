@@ -26,6 +26,7 @@ from infra.local_target.processes import (
     send_signal,
     spawn_detached,
 )
+from infra.local_target.records import LOOPBACK, Endpoints, Ports, ProcessRecord
 from validators.contracts.digest import canonical_json
 from validators.contracts.documents import load
 from validators.contracts.errors import Unavailable
@@ -33,43 +34,11 @@ from validators.contracts.ports import Clock
 
 T = TypeVar("T")
 
-LOOPBACK = "127.0.0.1"
 POLL_S = 0.05
 ORPHAN_GRACE_S = 1.0
 LOG_LINES = 5
 LOG_BYTES = 8192
 LOGS_KEPT = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Ports:
-    """0 lets the system choose."""
-
-    rest: int = 0
-    grpc: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessRecord:
-    """What process.json holds. `process` is None from before the start until the pid is known."""
-
-    launch: int
-    process: ProcessIdentity | None = None
-    ports: Ports = Ports()
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoints:
-    """What the gateway writes into its state file once it listens (other keys are its own)."""
-
-    pid: int
-    rest_url: str
-    grpc_address: str
-    admin_url: str
-
-    @property
-    def ports(self) -> Ports:
-        return Ports(_port_of(self.rest_url), _port_of(self.grpc_address))
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,12 +224,6 @@ class GatewayProcess:
             for suffix in ("json", "log"):
                 with contextlib.suppress(FileNotFoundError):
                     (self._folder / f"gateway-{number}.{suffix}").unlink()
-
-
-def _port_of(address: str) -> int:
-    """The port at the end of a URL or an address; 0 where there is none."""
-    port = address.rpartition(":")[2].rstrip("/")
-    return int(port) if port.isdigit() else 0
 
 
 def _free_or_any(port: int) -> int:

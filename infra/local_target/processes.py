@@ -32,21 +32,20 @@ class ProcessIdentity:
 
 def identify(pid: int) -> ProcessIdentity | None:
     """The process that has this number now, or None where there is none (zombies count as none)."""
-    try:
-        text = (_PROC / str(pid) / "stat").read_text(errors="replace")
-    except OSError:
-        return None
-    fields = text.rpartition(")")[2].split()
-    if len(fields) <= _START_TIME or fields[0] in _GONE:
-        return None
-    return ProcessIdentity(pid, int(fields[_START_TIME]), _boot())
+    found = _look_up(pid)
+    return None if found is None or found[1] in _GONE else found[0]
 
 
 def is_alive(process: ProcessIdentity) -> bool:
     """Whether exactly this process still runs. Reaps it where it was this process's child."""
+    found = _look_up(process.pid)
+    if found is None or found[0] != process:
+        return False
+    if found[1] not in _GONE:
+        return True
     with contextlib.suppress(ChildProcessError):
         os.waitpid(process.pid, os.WNOHANG)
-    return identify(process.pid) == process
+    return False
 
 
 def find_with_argument(argument: str) -> ProcessIdentity | None:
@@ -94,8 +93,9 @@ def spawn_detached(command: Sequence[str], log: Path) -> ProcessIdentity:
             where=command[0],
             remedy="Check that the program exists and may be executed.",
         ) from error
-    # A child that died at once is a zombie of ours until it is waited for: not alive, not reused.
-    return identify(pid) or ProcessIdentity(pid, -1, _boot())
+    # Even a child that died at once is there until it is waited for.
+    found = _look_up(pid)
+    return ProcessIdentity(pid, -1, _boot()) if found is None else found[0]
 
 
 def send_signal(process: ProcessIdentity, number: signal.Signals) -> None:
@@ -110,6 +110,18 @@ def send_signal(process: ProcessIdentity, number: signal.Signals) -> None:
                 signal.pidfd_send_signal(handle, number)
     finally:
         os.close(handle)
+
+
+def _look_up(pid: int) -> tuple[ProcessIdentity, str] | None:
+    """Who has this number now, and the letter of its state."""
+    try:
+        text = (_PROC / str(pid) / "stat").read_text(errors="replace")
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()
+    if len(fields) <= _START_TIME:
+        return None
+    return ProcessIdentity(pid, int(fields[_START_TIME]), _boot()), fields[0]
 
 
 def _boot() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from infra.local_target.admin import GatewayStatus
 from infra.local_target.desired import DesiredState, PinnedRevision
-from infra.local_target.gateway import Endpoints
+from infra.local_target.records import Endpoints
 from validators.contracts.deployment import (
     DeploymentPhase,
     DeploymentStatus,
@@ -37,7 +37,7 @@ def describe(
     return DeploymentStatus(
         state.service,
         target,
-        _phase(state, problem),
+        _phase(state, problem, starting=pid is not None and endpoints is None),
         state.stable.name,
         state.canary.name if state.canary else None,
         state.canary_percent if state.canary else 0,
@@ -49,7 +49,9 @@ def describe(
     )
 
 
-def _phase(state: DesiredState, problem: str) -> DeploymentPhase:
+def _phase(state: DesiredState, problem: str, *, starting: bool) -> DeploymentPhase:
+    if starting:
+        return DeploymentPhase.STARTING
     if problem:
         return DeploymentPhase.DEGRADED
     return DeploymentPhase.SERVING if state.canary is None else DeploymentPhase.CANARY

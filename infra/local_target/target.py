@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -11,23 +10,22 @@ from pathlib import Path
 from infra.files import disk_faults, locked, make_private_folder, write_atomically
 from infra.local_target import desired as transitions
 from infra.local_target.admin import AdminClient, GatewayStatus, is_ready
+from infra.local_target.checks import (
+    check_bundle,
+    check_name,
+    check_on_disk,
+    nothing_deployed,
+)
 from infra.local_target.convergence import converge, load_missing
 from infra.local_target.desired import DesiredState
-from infra.local_target.gateway import (
-    POLL_S,
-    Endpoints,
-    GatewayLaunch,
-    GatewayProcess,
-    Ports,
-)
+from infra.local_target.gateway import POLL_S, GatewayLaunch, GatewayProcess
+from infra.local_target.records import Endpoints, Ports
 from infra.local_target.report import absent, describe
 from validators.contracts.deployment import DeploymentStatus, Revision, RevisionStats
-from validators.contracts.digest import canonical_json, digest_bytes
+from validators.contracts.digest import canonical_json
 from validators.contracts.documents import load
-from validators.contracts.errors import BadInput, ModalgateError, NotFound, Refused, Unavailable
+from validators.contracts.errors import ModalgateError, Unavailable
 from validators.contracts.ports import Clock
-
-_NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
 
 
 class LocalTarget:
@@ -84,8 +82,8 @@ class LocalTarget:
             Conflict: another canary has traffic.
             Unavailable: the gateway does not start or become ready; the log's reason is named.
         """
-        _check_name(revision.name, "revision")
-        _check_bundle(revision)
+        check_name(revision.name, "revision")
+        check_bundle(revision)
         with self._changing(revision.service) as gateway:
             before = self._forget_lost(self._read(revision.service))
             after = transitions.admit(before, revision)
@@ -103,7 +101,7 @@ class LocalTarget:
 
     def status(self, service: str) -> DeploymentStatus:
         """What serves now. Starts nothing: a dead gateway is reported as DEGRADED."""
-        _check_name(service, "service")
+        check_name(service, "service")
         state = self._read(service)
         if state.stable is None:
             return absent(service, self.name)
@@ -130,7 +128,7 @@ class LocalTarget:
 
         def go_back(state: DesiredState) -> DesiredState:
             after = transitions.withdraw(state, reason)
-            _check_on_disk(after)
+            check_on_disk(after)
             return after
 
         return self._transition(service, go_back)
@@ -145,9 +143,9 @@ class LocalTarget:
         Raises:
             NotFound: nothing is deployed.  Unavailable: the gateway is not running.
         """
-        _check_name(service, "service")
+        check_name(service, "service")
         if not self._read(service).revisions:
-            raise _nothing_deployed(service)
+            raise nothing_deployed(service)
         gateway = self._gateway(service)
         endpoints = gateway.endpoints()
         if gateway.find() is None or endpoints is None:
@@ -160,7 +158,7 @@ class LocalTarget:
 
         Applying a revision starts the service again, on its stable revision.
         """
-        _check_name(service, "service")
+        check_name(service, "service")
         if not (self._root / service).is_dir():
             return
         with self._changing(service) as gateway:
@@ -174,7 +172,7 @@ class LocalTarget:
         with self._changing(service) as gateway:
             before = self._read(service)
             if before.stable is None or before.stopped:
-                raise _nothing_deployed(service)
+                raise nothing_deployed(service)
             after = change(before)
             self._write(after)
             endpoints = gateway.ensure()
@@ -198,7 +196,9 @@ class LocalTarget:
         process, endpoints = gateway.find(), gateway.endpoints()
         seen: GatewayStatus | None = None
         problem = ""
-        if process is None or endpoints is None:
+        if process is not None and endpoints is None:
+            problem = "the gateway process is starting"
+        elif process is None or endpoints is None:
             problem = "the gateway process is not running; reconcile or apply starts it again"
         else:
             try:
@@ -220,7 +220,7 @@ class LocalTarget:
 
     @contextlib.contextmanager
     def _changing(self, service: str) -> Iterator[GatewayProcess]:
-        _check_name(service, "service")
+        check_name(service, "service")
         folder = self._root / service
         with disk_faults("the deployment folder", str(folder), "Make the folder usable."):
             make_private_folder(folder)
@@ -248,47 +248,3 @@ class LocalTarget:
         if state.stopped and state.stable and not Path(state.stable.path).is_dir():
             return DesiredState(state.service)
         return state
-
-
-def _check_name(name: str, what: str) -> None:
-    if not _NAME.fullmatch(name):
-        raise BadInput(
-            f"{name[:80]!r} is not the name of a {what}",
-            remedy="Use lower-case letters, digits, '-', '_' and '.', 63 at most.",
-        )
-
-
-def _check_bundle(revision: Revision) -> None:
-    path = Path(revision.bundle_path) / "bundle.json"
-    try:
-        found = digest_bytes(path.read_bytes())
-    except FileNotFoundError as error:
-        raise NotFound(
-            f"the bundle of revision {revision.name} is not there",
-            where=str(path),
-            remedy="Materialise the bundle in this folder first.",
-        ) from error
-    if found != revision.bundle:
-        raise Refused(
-            f"the folder of revision {revision.name} holds another bundle",
-            where=str(path),
-            remedy="Materialise the approved bundle again.",
-        )
-
-
-def _check_on_disk(state: DesiredState) -> None:
-    for revision in state.revisions:
-        if not (Path(revision.path) / "bundle.json").is_file():
-            raise NotFound(
-                f"the bundle of the known-good revision {revision.name} is gone",
-                where=revision.path,
-                remedy="Materialise that bundle there again, or apply another one.",
-            )
-
-
-def _nothing_deployed(service: str) -> NotFound:
-    return NotFound(
-        f"nothing is deployed for {service}",
-        where=service,
-        remedy="Apply a revision first.",
-    )
