@@ -69,7 +69,7 @@ def _may_be_name(run: Sequence[Any], doc: Any) -> bool:
         return True
     if all(token.text.isupper() for token in run):
         return False  # an abbreviation
-    if len(run) == 1 and run[0].is_sent_start:
+    if len(run) == 1 and _opens(run[0], doc):
         return _opens_and_acts(run[0], doc)  # the capital itself says nothing there
     last = run[-1]
     following = doc[last.i + 1].text if last.i + 1 < len(doc) else ""
@@ -78,12 +78,18 @@ def _may_be_name(run: Sequence[Any], doc: Any) -> bool:
 
 
 def _opens_and_acts(token: Any, doc: Any) -> bool:
-    if not (token.is_sent_start and token.text[0].isupper() and len(token.text) > 2):
+    if not (_opens(token, doc) and token.text[0].isupper() and len(token.text) > 2):
         return False
     following = doc[token.i + 1].tag_ if token.i + 1 < len(doc) else ""
     if not token.text.isalpha() or token.tag_ not in ("NN", "NNP"):
         return False
     return following == "VBG" or (token.tag_ == "NNP" and following in _AFTER_A_SUBJECT)
+
+
+def _opens(token: Any, doc: Any) -> bool:
+    """Whether the token is the first word of a sentence, a quotation mark before it or not."""
+    quoted = token.i > 0 and doc[token.i - 1].is_quote and doc[token.i - 1].is_sent_start
+    return bool(token.is_sent_start or quoted)
 
 
 def _span(run: Sequence[Any]) -> Span:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 STRONG_SCORE = 0.2
 WEAK_SCORE = 0.0
-_SMALL_PX = 320
+_SMALL_PX = 160
 _LARGE_PX = 2048
 _OVERLAP = 0.4
 

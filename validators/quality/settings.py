@@ -31,7 +31,7 @@ DEFAULT_SUITES: Mapping[str, Suite] = MappingProxyType(
             (
                 Range("width_px", 16, 8192),
                 Range("height_px", 16, 8192),
-                Range("brightness", 4, 251),  # mean luma: neither a closed lens nor a white page
+                Range("brightness", 1, 254.5),  # mean luma: neither a closed lens nor a white page
                 Range("contrast", 2, 128),  # standard deviation of luma: not one flat colour
                 Range("sharpness", 0.5, 1e6),  # variance of the Laplacian
             ),
