@@ -149,6 +149,11 @@ def withdraw(state: DesiredState, reason: str) -> DesiredState:
     return replace(state, stable=state.previous, previous=None, withdrawn=gone)
 
 
-def halt(state: DesiredState) -> DesiredState:
-    """The state of a service that should not run; its stable revision stays pinned."""
+def halt(state: DesiredState, *, forget: bool = False) -> DesiredState:
+    """The state of a service that should not run; its stable revision stays pinned or is forgotten.
+
+    So is then what came before it: a rolled-back first revision leaves nothing known to be good.
+    """
+    if forget:
+        return DesiredState(state.service)
     return replace(state, canary=None, canary_percent=0, stopped=True)

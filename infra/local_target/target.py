@@ -153,16 +153,17 @@ class LocalTarget:
         with self._admin(gateway, endpoints) as admin:
             return admin.stats()
 
-    def stop(self, service: str) -> None:
-        """End the gateway process: SIGTERM, drain, SIGKILL. The stable revision stays pinned.
+    def stop(self, service: str, *, forget: bool = False) -> None:
+        """End the gateway process: SIGTERM, drain, SIGKILL.
 
-        Applying a revision starts the service again, on its stable revision.
+        The stable revision stays pinned, and applying one starts the service again with it; with
+        `forget` the next revision that is applied is the first.
         """
         check_name(service, "service")
         if not (self._root / service).is_dir():
             return
         with self._changing(service) as gateway:
-            self._write(transitions.halt(self._read(service)))
+            self._write(transitions.halt(self._read(service), forget=forget))
             gateway.stop()
 
     def _transition(

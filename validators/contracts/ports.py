@@ -180,7 +180,7 @@ class Registry(Protocol):
         actor: str,
         reason: str,
     ) -> None:
-        """Move (or with None remove) an alias if it now points at `expected`; recorded in the ledger.
+        """Move (or with None remove) an alias that points at `expected`; the ledger records it.
 
         Raises:
             Conflict: it points elsewhere.
@@ -208,7 +208,13 @@ class DeploymentTarget(Protocol):
     def promote(self, service: str) -> DeploymentStatus: ...
     def roll_back(self, service: str, reason: str) -> DeploymentStatus: ...
     def stats(self, service: str) -> Sequence[RevisionStats]: ...
-    def stop(self, service: str) -> None: ...
+    def stop(self, service: str, *, forget: bool = False) -> None:
+        """End a service. Its stable revision stays pinned, unless told to `forget` it.
+
+        What was never known to be good has to be forgotten, or the next revision would be compared
+        with it.
+        """
+        ...
 
 
 class RunningEngine(Protocol):

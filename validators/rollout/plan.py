@@ -56,8 +56,8 @@ class CanaryPlan:
     """The steps of a canary.
 
     `steps` are percents of traffic in rising order, ending at 100. Each is held for `hold_s` at
-    least and until canary and baseline have both answered `minimum_requests` in it. A step that
-    does not get them within `patience_s` is inconclusive and rolled back.
+    least and until `minimum_requests` were measured in it on canary and baseline both. A step that
+    gets none of what it lacks for `patience_s` is inconclusive and rolled back.
     """
 
     limits: RolloutLimits

@@ -54,7 +54,7 @@ def advance_rollout(
     read: time goes on, and a step that stays unmeasured ends in a roll-back.
     """
     if measurement is not None and state.ending is None:
-        state = observe(state, measurement)
+        state = observe(state, measurement, now_s)
     decision = decide(state, now_s)
     match decision:
         case Advance():
@@ -110,14 +110,17 @@ def roll_back_over_limit(state: RolloutState, now_s: float) -> Decision | None:
 
 
 def wait_for_exposure(state: RolloutState, now_s: float) -> Decision | None:
-    """Nothing unmeasured passes: hold, then call it inconclusive, then roll back."""
+    """Nothing unmeasured passes: hold, then call it inconclusive, then roll back.
+
+    Patience is for the next request that the step lacks, so slow traffic is not no traffic.
+    """
     lacking = _lacking(state)
     if lacking is None:
         return None
-    elapsed_s = now_s - state.step_started_s
-    if elapsed_s >= state.plan.patience_s:
-        return RollBack(f"inconclusive: {lacking} after {elapsed_s:.0f} s", measured=False)
-    return Hold(lacking, inconclusive=elapsed_s >= state.plan.hold_s)
+    idle_s = now_s - state.progressed_s
+    if idle_s >= state.plan.patience_s:
+        return RollBack(f"inconclusive: {lacking}, none for {idle_s:.0f} s", measured=False)
+    return Hold(lacking, inconclusive=now_s - state.step_started_s >= state.plan.hold_s)
 
 
 def hold_the_step(state: RolloutState, now_s: float) -> Decision | None:

@@ -52,6 +52,7 @@ class RolloutState:
     steps: tuple[int, ...]
     step: int
     step_started_s: float
+    progressed_s: float  # when this step last measured a request that it lacked
     tail_ms: float | None
     seen_canary: Counters
     seen_stable: Counters
@@ -89,7 +90,7 @@ def begin(
     """
     state = RolloutState(
         plan, canary, stable.name if stable else None, plan.steps if stable else (100,), 0, now_s,
-        None, Counters(), Counters(), Tally(), Tally(), Tally(), Tally(),
+        now_s, None, Counters(), Counters(), Tally(), Tally(), Tally(), Tally(),
         tuple(Wealth(metric) for metric in Metric),
     )  # fmt: skip
     if stable is None:
@@ -105,7 +106,7 @@ def begin(
 
 def resume(state: RolloutState, now_s: float) -> RolloutState:
     """The state in a new process: the step is held afresh, what was measured stays."""
-    return replace(state, step_started_s=now_s)
+    return replace(state, step_started_s=now_s, progressed_s=now_s)
 
 
 def enter_next_step(state: RolloutState, now_s: float) -> RolloutState:
@@ -113,12 +114,13 @@ def enter_next_step(state: RolloutState, now_s: float) -> RolloutState:
         state,
         step=state.step + 1,
         step_started_s=now_s,
+        progressed_s=now_s,
         step_canary=Tally(),
         step_stable=Tally(),
     )
 
 
-def observe(state: RolloutState, measurement: Measurement) -> RolloutState:
+def observe(state: RolloutState, measurement: Measurement, now_s: float) -> RolloutState:
     """The state after one look at the counters.
 
     Raises:
@@ -134,8 +136,10 @@ def observe(state: RolloutState, measurement: Measurement) -> RolloutState:
             stable, state.seen_stable, slow_ms=limits.slow_ms, tail_ms=state.tail_ms
         )
         tail_ms = state.tail_ms or _tail_threshold(stable, limits)
+    progressed = _progresses(state, canary_block, stable_block)
     return replace(
         state,
+        progressed_s=now_s if progressed else state.progressed_s,
         wealth=tuple(_bet(state, item, canary_block, stable_block) for item in state.wealth),
         tail_ms=tail_ms,
         seen_canary=count_of(measurement.canary),
@@ -158,6 +162,16 @@ def limit_of(metric: Metric, limits: RolloutLimits) -> float:
             return limits.degraded_rate
         case Metric.TAIL:
             return 1 - TAIL_QUANTILE
+
+
+def _progresses(state: RolloutState, canary: Tally, stable: Tally) -> bool:
+    """Whether a block brings requests that the step still lacks."""
+    wanted = state.plan.minimum_requests
+    lacks_canary = state.step_canary.measured < wanted
+    lacks_stable = state.has_baseline and state.step_stable.measured < wanted
+    return (lacks_canary and canary.measured > 0) or (
+        not lacks_canary and lacks_stable and stable.measured > 0
+    )
 
 
 def _bet(state: RolloutState, wealth: Wealth, canary: Tally, stable: Tally) -> Wealth:

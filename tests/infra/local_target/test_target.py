@@ -278,6 +278,16 @@ def test_stopping_drains_and_the_next_apply_starts_on_the_stable_revision(
     assert (status.stable, status.canary) == ("one", "two")
 
 
+def test_a_forgotten_revision_is_not_what_the_next_one_is_compared_with(
+    place: Place, target: LocalTarget
+) -> None:
+    target.apply(place.revision("one"))
+    target.stop(SERVICE, forget=True)
+    assert target.status(SERVICE).phase is DeploymentPhase.ABSENT
+    status = target.apply(place.revision("two"))
+    assert (status.stable, status.canary) == ("two", None)
+
+
 def test_a_stopped_service_whose_bundle_is_gone_starts_afresh(
     place: Place, target: LocalTarget
 ) -> None:

@@ -64,12 +64,21 @@ def test_without_traffic_a_step_holds_inconclusive_and_is_then_rolled_back(
 ) -> None:
     state, early = advance_rollout(start(), measurement, 1.0)
     state, late = advance_rollout(state, measurement, 30.0)
-    state, last = advance_rollout(state, measurement, 60.0)
+    state, last = advance_rollout(state, measurement, 61.0)
     assert isinstance(early, Hold) and not early.inconclusive
     assert isinstance(late, Hold) and late.inconclusive
     assert isinstance(last, RollBack) and not last.measured
     assert state.ending is Ending.UNMEASURED
     assert assess_rollout(state).outcome is Outcome.INCONCLUSIVE
+
+
+def test_slow_traffic_is_waited_for_and_a_standstill_is_not() -> None:
+    state, decision = start(), None
+    for count in range(1, 20):
+        state, decision = advance_rollout(state, look(count, 100 + count), 50.0 * count)
+        assert isinstance(decision, Hold) and decision.inconclusive
+    state, decision = advance_rollout(state, look(19, 900), 1010.0)
+    assert isinstance(decision, RollBack) and not decision.measured
 
 
 def test_requests_whose_latency_is_unknown_do_not_pass() -> None:
