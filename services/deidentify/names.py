@@ -63,12 +63,14 @@ def _proper(token: Any) -> bool:
 
 def _may_be_name(run: Sequence[Any], doc: Any) -> bool:
     labels = {token.ent_type_ for token in run}
-    if labels & _NOT_PEOPLE:
-        return False
+    if labels <= _NOT_PEOPLE:
+        return False  # as a whole; in "Penelope Cruz" the model takes the first half for a place
     if "PERSON" in labels:
         return True
     if all(token.text.isupper() for token in run):
         return False  # an abbreviation
+    if run[0].i > 0 and doc[run[0].i - 1].tag_ == "DT":
+        return False  # "the Thames", "a Boeing"
     if len(run) == 1 and _opens(run[0], doc):
         return _opens_and_acts(run[0], doc)  # the capital itself says nothing there
     last = run[-1]
