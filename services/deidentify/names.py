@@ -63,8 +63,10 @@ def _proper(token: Any) -> bool:
 
 def _may_be_name(run: Sequence[Any], doc: Any) -> bool:
     labels = {token.ent_type_ for token in run}
-    if labels <= _NOT_PEOPLE:
-        return False  # as a whole; in "Penelope Cruz" the model takes the first half for a place
+    # In "Penelope Cruz" the model takes the first half, and only that, for a place.
+    half_a_place = [token.ent_type_ for token in run] == ["GPE", ""]
+    if labels & _NOT_PEOPLE and not half_a_place:
+        return False
     if "PERSON" in labels:
         return True
     if all(token.text.isupper() for token in run):
