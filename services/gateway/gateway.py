@@ -60,8 +60,9 @@ class Gateway:
             admin = undo.enter_context(bind("127.0.0.1", addresses.admin_port))
             self._grpc = GrpcServer(self.handlers, addresses.host, addresses.grpc_port)
             undo.pop_all()
-        self._rest = RestServer(make_app(self.handlers), rest)
-        self._admin = RestServer(make_admin_app(self.admin_handlers, token), admin)
+        idle_s = settings.drain_idle_s
+        self._rest = RestServer(make_app(self.handlers), rest, idle_s)
+        self._admin = RestServer(make_admin_app(self.admin_handlers, token), admin, 0.0)
 
     @property
     def rest_url(self) -> str:
@@ -92,6 +93,7 @@ class Gateway:
         """
         settings = self.handlers.settings
         self.handlers.health.draining = True
+        self._rest.close_after_answers()
         await asyncio.sleep(settings.drain_grace_s)
         await asyncio.gather(self._rest.stop(), self._grpc.stop(), self._admin.stop())
         self.handlers.executor.close()

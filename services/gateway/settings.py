@@ -15,7 +15,8 @@ class GatewaySettings:
 
     `default_timeout_ms` None: a request without a timeout of its own gets the P99 of the SLO.
     `drain_grace_s`: how long requests are still taken after readiness went false, so that a
-    balancer notices; `drain_timeout_s`: how long those in flight may take after that.
+    balancer notices; `drain_idle_s`: how long idle connections are kept after that, since a request
+    may be on its way; `drain_timeout_s`: how long calls in flight may take.
     """
 
     workers: int = 1
@@ -32,4 +33,5 @@ class GatewaySettings:
     default_timeout_ms: float | None = None
     max_concurrent_calls: int = 512  # gRPC
     drain_grace_s: float = 0.5
+    drain_idle_s: float = 1.0
     drain_timeout_s: float = 30.0

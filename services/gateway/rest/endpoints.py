@@ -115,8 +115,6 @@ class RestEndpoints:
                     response = await endpoint(request, call, body)
             except Disconnected:
                 return Response(status_code=_GONE)
-            if self._handlers.health.draining:
-                response.headers["connection"] = "close"
             return response
 
         return guarded

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.types import Message, Receive, Scope, Send
 
 from validators.contracts.errors import Unavailable
 
@@ -27,14 +28,21 @@ class _Uvicorn(uvicorn.Server):
 class RestServer:
     """uvicorn on uvloop and httptools."""
 
-    def __init__(self, app: Starlette, listener: socket.socket) -> None:
+    def __init__(self, app: Starlette, listener: socket.socket, idle_s: float) -> None:
+        """`idle_s`: how long connections without a request are kept once it stops."""
+        self._app = app
         self._listener = listener
+        self._url = _url_of(listener)
+        self._idle_s = idle_s
+        self._closing = False
         config = uvicorn.Config(
-            app,
+            self._answer,
             http="httptools",
             loop="uvloop",
             ws="none",
             lifespan="off",
+            interface="asgi3",
+            proxy_headers=False,
             log_config=None,
             access_log=False,
             server_header=False,
@@ -45,8 +53,7 @@ class RestServer:
 
     @property
     def url(self) -> str:
-        host, port = self._listener.getsockname()[:2]
-        return f"http://{host}:{port}"
+        return self._url
 
     async def start(self) -> None:
         """Returns when requests are taken."""
@@ -57,11 +64,63 @@ class RestServer:
                 raise Unavailable("the REST server ended while it started")
             await asyncio.sleep(_POLL_S)
 
+    def close_after_answers(self) -> None:
+        """From now on every answer tells the caller to use another connection."""
+        self._closing = True
+
     async def stop(self) -> None:
-        """No new connections; returns when every exchange under way has been answered."""
+        """No new connections; returns when every request that reached a connection is answered."""
+        self._closing = True
+        if self._task is not None and not self._task.done():
+            await self._stop_listening()
+            await self._await_idle()
         self._server.should_exit = True
         if self._task is not None:
             await self._task
+
+    async def _stop_listening(self) -> None:
+        """Close the port, and take over whom the system had let in but nobody had greeted yet."""
+        queue = self._listener.dup()
+        queue.setblocking(False)
+        for server in self._server.servers:
+            server.close()
+        greeted = []
+        with queue, contextlib.suppress(BlockingIOError):
+            while True:
+                greeted.append(queue.accept()[0])
+        loop = asyncio.get_running_loop()
+        for connection in greeted:
+            await loop.connect_accepted_socket(self._protocol, connection)
+
+    def _protocol(self) -> asyncio.Protocol:
+        config = self._server.config
+        protocol: asyncio.Protocol = config.http_protocol_class(  # type: ignore[call-arg]
+            config=config, server_state=self._server.server_state, app_state={}
+        )
+        return protocol
+
+    async def _await_idle(self) -> None:
+        """A request may be on its way on a connection that is idle here: wait a while for it."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._idle_s):
+                while self._server.server_state.connections:  # noqa: ASYNC110 - uvicorn's own set
+                    await asyncio.sleep(_POLL_S)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_and_close(message: Message) -> None:
+            if self._closing and message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]
+            await send(message)
+
+        # Starlette raises again what `on_crash` has answered and logged without its message; from
+        # here uvicorn would log the message too, which may quote the request.
+        with contextlib.suppress(Exception):
+            await self._app(scope, receive, send_and_close)
+
+
+def _url_of(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def bind(host: str, port: int) -> socket.socket:

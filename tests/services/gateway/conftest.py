@@ -17,7 +17,7 @@ from services.gateway.settings import GatewaySettings
 from tests.services.gateway.toy import SERVICE, Function, Toy, make_toy
 
 TOKEN = "a-token-for-this-test-only"
-QUICK = GatewaySettings(drain_grace_s=0.0, drain_timeout_s=10.0)
+QUICK = GatewaySettings(drain_grace_s=0.0, drain_idle_s=0.0, drain_timeout_s=10.0)
 
 StartGateway = Callable[..., contextlib.AbstractAsyncContextManager[Gateway]]
 

@@ -169,7 +169,7 @@ async def test_another_service_has_another_gateway(admin: httpx.AsyncClient, toy
 async def test_a_gateway_without_traffic_is_not_ready(toy: t.Toy) -> None:
     gateway = Gateway(
         t.SERVICE, TOKEN, toy.loaders(), SystemClock(),
-        settings=GatewaySettings(drain_grace_s=0.0),
+        settings=GatewaySettings(drain_grace_s=0.0, drain_idle_s=0.0),
     )  # fmt: skip
     await gateway.start()
     async with httpx.AsyncClient(base_url=gateway.rest_url) as client:

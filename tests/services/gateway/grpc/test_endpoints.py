@@ -177,7 +177,7 @@ async def test_a_full_queue_is_resource_exhausted_and_says_when_to_come_back(
     start_gateway: StartGateway,
 ) -> None:
     gate = t.Gate(t.run_text)
-    settings = GatewaySettings(queue=QueueLimits(rows=1), drain_grace_s=0.0)
+    settings = GatewaySettings(queue=QueueLimits(rows=1), drain_grace_s=0.0, drain_idle_s=0.0)
     async with start_gateway({"text": gate}, settings) as gateway:
         stub, red = Stub(gateway.grpc_address), pbm.MultiModalRequest(text="red")
         first = asyncio.ensure_future(stub(ANSWER, red, pbm.MultiModalAnswer, timeout=60))
@@ -217,7 +217,7 @@ async def test_a_deadline_or_a_cancellation_takes_the_work_back(
 async def test_a_message_over_the_bound_is_refused_before_it_is_read(
     start_gateway: StartGateway,
 ) -> None:
-    settings = GatewaySettings(max_body_bytes=1000, drain_grace_s=0.0)
+    settings = GatewaySettings(max_body_bytes=1000, drain_grace_s=0.0, drain_idle_s=0.0)
     async with start_gateway(settings=settings) as gateway:
         stub = Stub(gateway.grpc_address)
         call = stub(ANSWER, pbm.MultiModalRequest(text="x" * 2000), pbm.MultiModalAnswer)

@@ -162,7 +162,7 @@ async def test_a_body_or_header_that_cannot_be_read_is_refused(
 
 
 async def test_a_body_over_the_bound_is_413_before_it_is_read(start_gateway: StartGateway) -> None:
-    settings = GatewaySettings(max_body_bytes=1000, drain_grace_s=0.0)
+    settings = GatewaySettings(max_body_bytes=1000, drain_grace_s=0.0, drain_idle_s=0.0)
     async with start_gateway(settings=settings) as gateway, httpx.AsyncClient() as client:
 
         async def chunks() -> Any:
@@ -340,7 +340,7 @@ async def _post(gateway: Gateway, timeout_ms: int = 60_000) -> httpx.Response:
 
 async def test_a_full_queue_sheds_with_429_and_retry_after(start_gateway: StartGateway) -> None:
     gate = t.Gate(t.run_text)
-    settings = GatewaySettings(queue=QueueLimits(rows=2), drain_grace_s=0.0)
+    settings = GatewaySettings(queue=QueueLimits(rows=2), drain_grace_s=0.0, drain_idle_s=0.0)
     async with start_gateway({"text": gate}, settings) as gateway:
         first = asyncio.create_task(_post(gateway))
         await gate.reached()
