@@ -192,6 +192,7 @@ class GatewayProcess:
         if found:
             raise self.failure("ended while it was starting")
         send_signal(process, signal.SIGKILL)
+        self._await_exit(process, self._launch.drain_timeout_s)
         raise self.failure(f"did not listen within {self._launch.start_timeout_s:g} s")
 
     def _await_exit(self, process: ProcessIdentity, timeout_s: float) -> bool:
