@@ -28,7 +28,7 @@ from infra.objects.s3_place import Payload, Place
 from infra.objects.s3_stream import open_stream
 from infra.objects.s3_upload import abandon_uploads, checksum, is_whole, upload
 from validators.contracts.digest import Digest, digest_bytes, hex_of, require_digest
-from validators.contracts.errors import BadInput, NotFound, Unavailable
+from validators.contracts.errors import BadInput, Conflict, NotFound, Unavailable
 from validators.contracts.ports import Clock
 
 if TYPE_CHECKING:
@@ -122,14 +122,18 @@ class S3Store:
             if writer == nonce:
                 return  # an earlier sending of ours had arrived: only its answer was lost
             if found != expected:
-                break
+                raise content.moved(name, expected, found)
             try:
                 with faults(self.url, passing=_LOST_RACE):
                     self._write_reference(name, to, tag, nonce)
                 return
             except ClientError:  # lost the race, or the answer: look again
                 continue
-        raise content.moved(name, expected, found)
+        raise Conflict(
+            "the reference is being written by somebody else",
+            where=name,
+            remedy="Read it again and decide anew.",
+        )
 
     def delete_reference(self, name: str) -> None:
         with faults(self.url):

@@ -19,7 +19,7 @@ from infra.objects.s3_upload import MAX_PARTS, PART_BYTES, part_bytes
 from tests.infra.manual_clock import ManualClock
 from tests.infra.objects.conftest import BUCKET
 from tests.infra.seaweed import Seaweed
-from validators.contracts.digest import digest_bytes
+from validators.contracts.digest import digest_bytes, hex_of
 from validators.contracts.errors import BadInput, Conflict, NotFound, Unavailable
 
 MIB = 1 << 20
@@ -60,6 +60,47 @@ def test_wrong_credentials_say_which_variables_to_set(
     with pytest.raises(Unavailable, match="AWS_ACCESS_KEY_ID") as caught:
         store.put(b"data")
     assert "never-shown" not in str(caught.value)
+
+
+def test_no_credentials_say_which_variables_to_set(
+    seaweed: Seaweed,
+    s3_environment: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "nothing"))
+    with pytest.raises(Unavailable, match="no credentials"):
+        S3Store(BUCKET, "x", endpoint_url=seaweed.endpoint).put(b"data")
+
+
+def test_files_of_others_under_the_prefix_are_no_objects(store: S3Store, seaweed: Seaweed) -> None:
+    digest = store.put(b"mine")
+    prefix = store.url.split("/")[3]
+    seaweed.client().put_object(Bucket=BUCKET, Key=f"{prefix}/objects/notes.txt", Body=b"theirs")
+    assert list(store.objects()) == [digest]
+
+
+def test_a_server_that_keeps_no_checksums_is_read_instead(store: S3Store, seaweed: Seaweed) -> None:
+    data = secrets.token_bytes(1000)
+    key = f"{store.url.split('/')[3]}/objects/{hex_of(digest_bytes(data))}"
+    seaweed.client().put_object(Bucket=BUCKET, Key=key, Body=data)
+    written = seaweed.client().head_object(Bucket=BUCKET, Key=key)["LastModified"]
+    assert store.get(store.put(data)) == data
+    assert seaweed.client().head_object(Bucket=BUCKET, Key=key)["LastModified"] == written
+
+
+def test_a_writer_that_never_wins_is_told_to_try_again(store: S3Store) -> None:
+    def lose(**_: object) -> None:
+        raise ClientError({"Error": {"Code": "ConditionalRequestConflict"}}, "PutObject")
+
+    store._client.meta.events.register("before-call.s3.PutObject", lose)
+    with pytest.raises(Unavailable, match="other writer"):
+        store.put(b"data")
+    with pytest.raises(Conflict):
+        store.set_reference("services/shop", A, expected=None)
 
 
 def test_an_endpoint_that_nobody_listens_on_is_unavailable(

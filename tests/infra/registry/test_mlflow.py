@@ -115,7 +115,14 @@ def kill_at(setting: Setting, step: str, bundle: Digest = ONE) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", ["run", "evidence", "model", "version", "closed"])
+@pytest.mark.parametrize(
+    ("setting", "step"),
+    [
+        *(("sqlite", step) for step in ("run", "evidence", "model", "version", "closed")),
+        *(("server", step) for step in ("evidence", "version")),
+    ],
+    indirect=["setting"],
+)
 def test_what_a_killed_registration_left_is_finished_by_the_next(
     setting: Setting, step: str
 ) -> None:
@@ -131,7 +138,14 @@ def test_what_a_killed_registration_left_is_finished_by_the_next(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", ["run", "evidence", "model", "version"])
+@pytest.mark.parametrize(
+    ("setting", "step"),
+    [
+        *(("sqlite", step) for step in ("run", "model", "version")),
+        *(("server", step) for step in ("evidence", "version")),
+    ],
+    indirect=["setting"],
+)
 def test_what_a_killed_registration_of_another_bundle_left_is_settled(
     setting: Setting, step: str
 ) -> None:
@@ -252,6 +266,28 @@ def test_tags_can_be_added_and_changed_but_not_the_registrys_own(
     with pytest.raises(NotFound):
         registry.set_tags(setting.model, "2", {"a": "b"})
     assert registry.version(setting.model, "1").bundle == ONE
+
+
+def test_versions_and_runs_are_read_page_by_page(
+    registry: MlflowRegistry, setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("mlflow", "registration"):
+        monkeypatch.setattr(f"infra.registry.{module}._PAGE", 1)
+    for number in range(3):
+        register(registry, setting.model, digest_bytes(bytes([number])))
+    assert [item.version for item in registry.versions(setting.model)] == ["1", "2", "3"]
+
+
+def test_a_deleted_experiment_says_how_to_restore_it(
+    registry: MlflowRegistry, setting: Setting
+) -> None:
+    register(registry, setting.model)
+    client = MlflowClient(setting.tracking_uri)
+    experiment = client.get_experiment_by_name(f"modalgate/{setting.model}")
+    assert experiment is not None
+    client.delete_experiment(experiment.experiment_id)
+    with pytest.raises(Conflict, match="mlflow experiments restore"):
+        register(registry, setting.model, TWO)
 
 
 def test_an_unknown_model_has_no_versions_and_no_aliases(
@@ -375,7 +411,6 @@ def test_a_server_that_goes_away_is_unavailable_and_serves_again(
     try:
         calls = [
             lambda: register(registry, setting.model, TWO),
-            lambda: registry.versions(setting.model),
             lambda: move(registry, setting.model, "champion", "1", None),
         ]
         for call in calls:
@@ -387,3 +422,43 @@ def test_a_server_that_goes_away_is_unavailable_and_serves_again(
     assert registry.versions(setting.model) == [made]
     move(registry, setting.model, "champion", "1", None)
     assert [entry.action for entry in setting.ledger.entries()] == ["move-alias"]
+
+
+_REGISTRANT = """
+import sys
+from pathlib import Path
+from infra.clocks import SystemClock
+from infra.registry.open import open_registry
+from validators.contracts.digest import digest_bytes
+registry = open_registry(Path(sys.argv[1]), SystemClock())
+print("ready", flush=True)
+sys.stdin.readline()
+for name in (b"same", sys.argv[2].encode()):
+    made = registry.register("shop", digest_bytes(name), evidence={"a": name}, tags={})
+    print(made.version, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_processes_that_meet_in_a_fresh_state_folder_make_one_of_everything(
+    tmp_path: Path,
+) -> None:
+    racers = [
+        subprocess.Popen(
+            [sys.executable, "-c", _REGISTRANT, str(tmp_path), name],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )
+        for name in ("one", "two")
+    ]  # fmt: skip
+    for racer in racers:
+        assert racer.stdout is not None
+        assert racer.stdout.readline() == "ready\n"
+    for racer in racers:
+        assert racer.stdin is not None
+        racer.stdin.write("go\n")
+        racer.stdin.flush()
+    said = [racer.communicate()[0].split() for racer in racers]
+    assert [racer.returncode for racer in racers] == [0, 0]
+    assert [item[0] for item in said] == ["1", "1"]
+    assert sorted(item[1] for item in said) == ["2", "3"]
+    assert len(open_registry(tmp_path, ManualClock()).versions("shop")) == 3
