@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 # Entities that a run of proper nouns may be part of without being a name.
-_NOT_PEOPLE = frozenset(
+NOT_PEOPLE = frozenset(
     {"GPE", "LOC", "FAC", "NORP", "DATE", "TIME", "LANGUAGE", "EVENT", "LAW"}
     | {"MONEY", "QUANTITY", "ORDINAL", "CARDINAL", "PERCENT"}
 )
@@ -65,7 +65,7 @@ def _may_be_name(run: Sequence[Any], doc: Any) -> bool:
     labels = {token.ent_type_ for token in run}
     # In "Penelope Cruz" the model takes the first half, and only that, for a place.
     half_a_place = [token.ent_type_ for token in run] == ["GPE", ""]
-    if labels & _NOT_PEOPLE and not half_a_place:
+    if labels & NOT_PEOPLE and not half_a_place:
         return False
     if "PERSON" in labels:
         return True

@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from services.deidentify.names import find_names
+from services.deidentify.names import NOT_PEOPLE, find_names
 
 if TYPE_CHECKING:
     from presidio_analyzer import AnalyzerEngine
@@ -34,6 +34,14 @@ PATTERNS: dict[str, tuple[str, ...]] = {
     "HANDLE": (r"(?<![\w.@])@\w{3,40}",),
 }
 _YEARS = re.compile(r"\d{4}\W{1,3}\d{4}")
+
+# What the spaCy model also calls things; named here, or Presidio logs a line for each.
+_OTHER_LABELS = sorted(NOT_PEOPLE | {"ORG", "PRODUCT", "WORK_OF_ART"})
+
+
+def _score(kind: str) -> float:
+    """A phone number is the loosest of the patterns: where another one fits too, that names it."""
+    return 0.5 if kind == "PHONE_NUMBER" else 0.7
 
 
 @lru_cache(maxsize=1)
@@ -85,7 +93,7 @@ def load_analyzer() -> AnalyzerEngine:
         NumberRecognizer(
             supported_entity=kind,
             patterns=[
-                Pattern(name=f"{kind.lower()}-{index}", regex=expression, score=0.7)
+                Pattern(name=f"{kind.lower()}-{index}", regex=expression, score=_score(kind))
                 for index, expression in enumerate(expressions)
             ],
         )
@@ -98,7 +106,8 @@ def load_analyzer() -> AnalyzerEngine:
     engine = SpacyNlpEngine(
         models=[{"lang_code": LANGUAGE, "model_name": SPACY_MODEL}],
         ner_model_configuration=NerModelConfiguration(
-            model_to_presidio_entity_mapping={"PERSON": "PERSON"}
+            model_to_presidio_entity_mapping={"PERSON": "PERSON"},
+            labels_to_ignore=_OTHER_LABELS,
         ),
     )
     return AnalyzerEngine(registry=registry, nlp_engine=engine, supported_languages=[LANGUAGE])
