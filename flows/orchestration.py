@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 
 from flows.home import Home
@@ -14,18 +15,22 @@ _EMBEDDED = {
     # The default of 20 s fails on a busy two-core machine at first start (migrations).
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "180",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-    "PREFECT_LOGGING_LEVEL": "WARNING",
+    "PREFECT_LOGGING_LEVEL": "CRITICAL",
     "PREFECT_SERVER_LOGGING_LEVEL": "CRITICAL",
     "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
     "PREFECT_CLI_PROMPT": "false",
 }
 _ALWAYS = {"DO_NOT_TRACK": "1"}
+_CHATTY = ("presidio-analyzer", "great_expectations", "alembic", "mlflow")
+"""Libraries that report their own set-up; their errors still come through."""
 
 
 def prepare(home: Home) -> None:
     """Set Prefect's environment for this process; what the user set stays."""
     for name, value in _ALWAYS.items():
         os.environ.setdefault(name, value)
+    for name in _CHATTY:
+        logging.getLogger(name).setLevel(logging.ERROR)
     if os.environ.get("PREFECT_API_URL"):
         return
     os.environ.setdefault("PREFECT_HOME", str(home.folder("prefect")))

@@ -175,7 +175,7 @@ class _Rollout:
         if state.stable is not None:
             self._target.roll_back(self._service, reason)
         else:
-            self._target.stop(self._service)
+            self._target.stop(self._service, forget=True)
         version = self._found.version
         self._workspace.ledger.append(
             actor=actor(), action="roll-back", model=version.model, version=version.version,

@@ -15,6 +15,7 @@ from typing import Any
 
 from prefect import flow
 from prefect.concurrency.sync import concurrency
+from prefect.task_runners import ThreadPoolTaskRunner
 
 from flows.journal import Journal
 from flows.locks import exclusive
@@ -23,7 +24,7 @@ from flows.release import bundle as bundles
 from flows.release import data, engines, learn, rehearsal, review
 from flows.release.register import baseline_of, register
 from flows.release.run import Release
-from flows.release.values import ReleaseOptions, ReleaseRecord
+from flows.release.values import Exported, ReleaseOptions, ReleaseRecord
 from flows.retention import purge
 from flows.workspace import Workspace
 from validators.contracts.bundle import Bundle
@@ -34,6 +35,10 @@ from validators.contracts.pipeline_file import parse_pipeline
 from validators.contracts.ports import ModelVersion
 
 MAX_PIPELINE_BYTES = 1024 * 1024
+WORKERS = 2
+"""Exports and builds at once; each runs in a child process with one thread."""
+
+_RUNNER: ThreadPoolTaskRunner[Any] = ThreadPoolTaskRunner(max_workers=WORKERS)
 
 
 def read_pipeline(path: Path) -> Pipeline:
@@ -55,7 +60,11 @@ def read_pipeline(path: Path) -> Pipeline:
     return parse_pipeline(text, path=str(path))
 
 
-@flow(name="release", flow_run_name="release-{pipeline_path}", validate_parameters=False)
+@flow(
+    name="release",
+    task_runner=_RUNNER,
+    validate_parameters=False,
+)
 def release(
     pipeline_path: str, author: str, approve_as: list[str] | None = None, deploy: bool = True
 ) -> dict[str, Any]:
@@ -91,7 +100,8 @@ def _gates(run: Release) -> tuple[ModelVersion, Bundle]:
     clean = redacted.dataset
     data.check_quality(run, clean)
 
-    exported = {entry.name: engines.export(run, entry) for entry in pipeline.encoders}
+    waiting = {entry.name: engines.export.submit(run, entry) for entry in pipeline.encoders}
+    exported = {name: future.result() for name, future in waiting.items()}
     identity = run.identity(clean.digest, *(item.onnx for item in exported.values()))
     baseline = baseline_of(workspace, pipeline.service, identity)
     record = against.record_of_baseline(run, baseline)
@@ -130,13 +140,13 @@ def _gates(run: Release) -> tuple[ModelVersion, Bundle]:
     return version, bundle
 
 
-def _build_engines(run: Release, exported: dict[str, Any]) -> None:
-    verdicts = []
-    for plan in run.pipeline.backends:
-        for entry in run.pipeline.encoders:
-            work = engines.EngineWork(entry, exported[entry.name], plan)
-            build, verdict = engines.build_engine(run, work)
-            run.engines.append(build)
-            if verdict is not None:
-                verdicts.append(verdict)
-    engines.judge_parity(run, verdicts)
+def _build_engines(run: Release, exported: dict[str, Exported]) -> None:
+    """Engines of all encoders by all backends, two at a time, reported in the file's order."""
+    waiting = [
+        engines.build_engine.submit(run, engines.EngineWork(entry, exported[entry.name], plan))
+        for plan in run.pipeline.backends
+        for entry in run.pipeline.encoders
+    ]
+    made = [future.result() for future in waiting]
+    run.engines += [build for build, _ in made]
+    engines.judge_parity(run, [verdict for _, verdict in made if verdict is not None])

@@ -80,7 +80,7 @@ def _rehearse(release: Release, rehearsal: Rehearsal) -> Rehearsed:
     verdict = assess_rehearsal(
         answered, len(replies) - len(answered), peak_mb, release.pipeline.slo, consistency=scores
     )
-    release.write_evidence("rehearsal-latencies.json", canonical_json(_by_modality(replies)))
+    release.write_evidence("rehearsal-replies.json", canonical_json(_summary(replies)))
     return Rehearsed(verdict)
 
 
@@ -120,9 +120,20 @@ def _peak_memory_mb(pid: int) -> float | None:
         return None
 
 
-def _by_modality(replies: Sequence[Reply]) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {}
+def _summary(replies: Sequence[Reply]) -> dict[str, object]:
+    """Latencies by modality, and what was said instead of each missing answer."""
+    latencies: dict[str, list[float]] = {}
+    refused: list[dict[str, object]] = []
     for reply in replies:
         if reply.answered:
-            found.setdefault(reply.request.modality, []).append(round(reply.latency_ms, 2))
-    return found
+            latencies.setdefault(reply.request.modality, []).append(round(reply.latency_ms, 2))
+        else:
+            refused.append(
+                {
+                    "probe": reply.request.probe,
+                    "modality": reply.request.modality,
+                    "status": reply.status,
+                    "error": reply.document.get("error"),
+                }
+            )
+    return {"latency_ms": latencies, "refused": refused}
