@@ -19,7 +19,7 @@ from services.engines.requests import EngineRunRequest, ReferenceRequest
 from services.engines.scratch import scratch
 from services.engines.shelf import ObtainedEngine, Shelf
 from services.engines.tensors import Arrays, digest_feeds, load_cases, save_cases
-from validators.contracts.digest import Digest, canonical_json
+from validators.contracts.digest import Digest, canonical_json, digest_value, short
 from validators.contracts.documents import load
 from validators.contracts.encoder import EncoderContract
 from validators.contracts.engine import (
@@ -34,6 +34,9 @@ from validators.contracts.pipeline import EncoderSource, SourceKind
 from validators.contracts.ports import Tensors
 from validators.contracts.verdict import Evidence, Outcome, Verdict, Waiver, apply_waivers
 from validators.parity import assess_parity
+
+KEPT_REFERENCES = 8
+"""Answers of source models that stay in the work folder, the youngest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,7 @@ class _Task:
     """One verification: what is compared, on what, where."""
 
     shelf: Shelf
+    workdir: Path
     built: ObtainedEngine
     contract: EncoderContract
     source: EncoderSource
@@ -81,6 +85,18 @@ class _Task:
     @property
     def inputs(self) -> Digest:
         return digest_feeds([case.feeds for case in self.cases])
+
+    @property
+    def reference_key(self) -> Digest:
+        """The exported ONNX stands for the source: another module would have exported another."""
+        model = self.built.manifest.spec.onnx
+        outputs = [item.name for item in self.contract.outputs]
+        parts = [model, self.reference, self.inputs, self.canary_inputs, outputs]
+        return digest_value("reference", parts)
+
+    @property
+    def canary_inputs(self) -> Digest:
+        return digest_feeds([self.canary.feeds])
 
     @property
     def reference(self) -> str:
@@ -109,7 +125,7 @@ def verify_engine(
     """See `EngineWorkshop.verify`."""
     spec = built.manifest.spec
     task = _Task(
-        shelf, built, contract, source, base, running_host(spec),
+        shelf, workdir, built, contract, source, base, running_host(spec),
         canary_case(contract.inputs, spec.profiles),
         make_cases(contract.inputs, spec.profiles, between=between, real=real_inputs),
         limits, progress, cancel,
@@ -161,6 +177,10 @@ def _measure(task: _Task, folder: Path) -> tuple[ParityRecord, Arrays]:
 
 
 def _run_source(task: _Task, folder: Path, feeds: Path) -> list[Arrays]:
+    """The source model's answers; kept for a while, as every backend is compared with the same."""
+    kept = task.workdir / f"reference-{short(task.reference_key)}.npz"
+    if kept.is_file():
+        return load_cases(kept)
     out = folder / "reference.npz"
     location = task.source.location
     if task.source.kind is SourceKind.ONNX:
@@ -175,7 +195,16 @@ def _run_source(task: _Task, folder: Path, feeds: Path) -> list[Arrays]:
         request, folder, subject=task.contract.name,
         limits=task.limits, progress=task.progress, cancel=task.cancel,
     )  # fmt: skip
-    return load_cases(out)
+    answers = load_cases(out)
+    _forget_references(task.workdir)
+    out.replace(kept)
+    return answers
+
+
+def _forget_references(workdir: Path) -> None:
+    found = sorted(workdir.glob("reference-*.npz"), key=lambda path: path.stat().st_mtime)
+    for path in found[: max(0, len(found) - KEPT_REFERENCES + 1)]:
+        path.unlink(missing_ok=True)
 
 
 def _run_engine(task: _Task, folder: Path, feeds: Path) -> list[Arrays]:
@@ -196,7 +225,7 @@ def _seal(task: _Task, record: Digest, canary: Arrays) -> ObtainedEngine:
         state=EngineState.VERIFIED,
         parity=record,
         verified_on=task.host,
-        canary_inputs=digest_feeds([task.canary.feeds]),
+        canary_inputs=task.canary_inputs,
         canary_outputs=record_canary(canary),
     )
     return task.shelf.keep_verified(verified, task.host)

@@ -239,3 +239,16 @@ def test_a_spec_writes_its_profiles_out_in_the_contracts_order() -> None:
     assert len(keys) == 1
     with pytest.raises(Unsupported):
         specify(TEXT, digest, "onnxruntime", Precision.BF16, TEXT_PROFILES)
+
+
+def test_the_source_model_is_run_once_for_all_backends(
+    yard: Yard, image_onnx: Path, factories: Path
+) -> None:
+    phases: list[str] = []
+    for name in ("onnxruntime", "openvino"):
+        spec = _spec(yard, image_onnx, name)
+        built = yard.workshop.obtain(spec, spec.onnx, IMAGE)
+        phases = []
+        verified = yard.workshop.verify(built, IMAGE, SOURCE, factories, progress=phases.append)
+        assert verified.verdict.outcome is Outcome.PASS
+    assert phases == ["import", "load", "run"]  # of the engine's child alone
