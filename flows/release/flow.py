@@ -11,11 +11,12 @@ raises; what was found until then travels with the error.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from prefect import flow
 from prefect.concurrency.sync import concurrency
-from prefect.task_runners import ThreadPoolTaskRunner
+from prefect.futures import PrefectFuture
+from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
 from flows.journal import Journal
 from flows.locks import exclusive
@@ -38,7 +39,7 @@ MAX_PIPELINE_BYTES = 1024 * 1024
 WORKERS = 2
 """Exports and builds at once; each runs in a child process with one thread."""
 
-_RUNNER: ThreadPoolTaskRunner[Any] = ThreadPoolTaskRunner(max_workers=WORKERS)
+_RUNNER = cast(TaskRunner[PrefectFuture[Any]], ThreadPoolTaskRunner(max_workers=WORKERS))
 
 
 def read_pipeline(path: Path) -> Pipeline:
@@ -85,7 +86,8 @@ def release(
     with exclusive(lock, f"a release of {pipeline.service}"), concurrency("releases", strict=False):
         try:
             version, bundle = _gates(run)
-            return {**run.document(), **review.finish(run, version, bundle)}
+            ended = review.finish(run, version, bundle)
+            return {**run.document(), **ended, "unchanged": run.unchanged}
         except ModalgateError as error:
             error.attachment = {**run.document(), **error.attachment}
             raise

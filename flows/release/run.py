@@ -92,6 +92,13 @@ class Release:
         """What is being released, whatever was measured on it: the user's file and these inputs."""
         return digest_value("release", {"pipeline": self.pipeline, "inputs": parts})
 
+    @property
+    def unchanged(self) -> bool:
+        """Whether every step was recalled and every engine found: nothing was done again."""
+        return all(step.cached for step in self.journal.runs) and all(
+            build.cached for build in self.engines
+        )
+
     def document(self) -> dict[str, Any]:
         """The part of the JSON answer that is known by now."""
         return {
