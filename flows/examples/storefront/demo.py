@@ -1,0 +1,117 @@
+"""`make demo`: release the reference service, ask it things, show the answers and the table.
+
+State goes to MODALGATE_HOME as everywhere, so a second demonstration shows what a second release
+costs. Nothing is left running, unless `--keep` is given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+from rich.table import Table
+
+from flows.cli.exits import exit_code
+from flows.cli.output import console, notices
+from flows.cli.progress import ProgressBars
+from flows.cli.release import run_release, show
+from flows.examples.storefront.packages import package_file
+from flows.examples.storefront.speech import Speaker
+from flows.home import Home
+from flows.orchestration import prepare
+from flows.progress import report_to
+from flows.workspace import Workspace
+from validators.contracts.errors import ModalgateError
+
+PIPELINE = Path(__file__).with_name("pipeline.yaml")
+PEOPLE = ["ana", "ben"]
+SERVICE = "storefront"
+SPOKEN = "I would like a cup of coffee"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One request, and how to describe it to the reader."""
+
+    asked: str
+    content_type: str
+    content: bytes
+
+
+def questions() -> Iterator[Question]:
+    """Written, spoken and shown: one of each."""
+    yield Question("written: a sleeping cat", "text/plain", b"a sleeping cat")
+    yield Question(f"spoken:  {SPOKEN}", "audio/wav", Speaker().say(SPOKEN))
+    picture = package_file("skimage", "data", "rocket.jpg")
+    yield Question("shown:   a photograph of a rocket", "image/jpeg", picture.read_bytes())
+
+
+def ask(rest_url: str) -> Table:
+    """The answers of the running service, as a table."""
+    table = Table(title="Asked over REST", title_justify="left")
+    for column in ("request", "best match", "second", "heard", "ms"):
+        table.add_column(column)
+    for question in questions():
+        started = time.perf_counter()
+        response = httpx.post(
+            f"{rest_url}/v1/answer",
+            content=question.content,
+            headers={"content-type": question.content_type, "x-request-timeout-ms": "5000"},
+            timeout=30,
+        )
+        elapsed_ms = (time.perf_counter() - started) * 1000
+        document: dict[str, Any] = response.json()
+        if response.status_code != httpx.codes.OK:
+            table.add_row(question.asked, str(document.get("error")), "", "", f"{elapsed_ms:.0f}")
+            continue
+        best, second = (item["caption"] for item in document["items"][:2])
+        heard = document.get("transcript") or ""
+        table.add_row(question.asked, best, second, heard, f"{elapsed_ms:.0f}")
+    return table
+
+
+def demonstrate(*, keep: bool) -> int:
+    """The whole demonstration; the exit code."""
+    started = time.monotonic()
+    workspace = Workspace.open()
+    target = workspace.target("local")
+    try:
+        with ProgressBars(notices) as bars, report_to(bars):
+            document = run_release(PIPELINE, PEOPLE, deploy=True)
+        show({**document, "duration_s": time.monotonic() - started})
+        console.print(ask(document["deployment"].rest_url))
+    except ModalgateError as error:
+        show(error.attachment)
+        notices.print(f"[bold red]error[/] {error}", soft_wrap=True)
+        return exit_code(error)
+    finally:
+        if not keep:
+            target.stop(SERVICE)
+    if keep:
+        console.print(f"still running; end it with: modalgate stop {SERVICE}")
+    return 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m flows.examples.storefront.demo")
+    parser.add_argument("--keep", action="store_true", help="leave the service running")
+    parser.add_argument("--record", type=Path, help="write what is shown to this SVG file")
+    arguments = parser.parse_args()
+    console.record = arguments.record is not None
+    code = demonstrate(keep=arguments.keep)
+    if arguments.record is not None:
+        console.save_svg(str(arguments.record), title="make demo")
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    prepare(Home.from_environment())
+    main()
