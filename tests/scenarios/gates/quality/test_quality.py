@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from infra.objects.folder import FolderStore
+from services.ingest.folder import ingest_folder
+from tests.scenarios.gates.data_sets import build
+from validators.contracts.verdict import GatePolicy, Outcome
+from validators.quality.gate import assess_quality
+
+HERE = Path(__file__).parent
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "outcome", "bad"),
+    [("blocks", Outcome.FAIL, {"capped"}), ("passes", Outcome.PASS, set())],
+)
+def test_a_capped_lens_blocks_and_a_dark_picture_just_passes(
+    tmp_path: Path, name: str, outcome: Outcome, bad: set[str]
+) -> None:
+    store = FolderStore(tmp_path / "quarantine")
+    dataset = ingest_folder(build(HERE, name, tmp_path / "set"), store)
+    verdict = assess_quality(dataset)
+    assert verdict.outcome is outcome
+    assert GatePolicy().stops(verdict) is (name == "blocks")
+    assert {item.subject for item in verdict.findings} == bad
