@@ -31,7 +31,7 @@ class GatewaySettings:
     max_metadata_bytes: int = 16 * 1024
     max_timeout_ms: float = 60_000.0
     default_timeout_ms: float | None = None
-    max_concurrent_calls: int = 512  # gRPC
+    max_concurrent_calls: int = 128  # gRPC; each may hold a body
     drain_grace_s: float = 0.5
     drain_idle_s: float = 1.0
     drain_timeout_s: float = 30.0

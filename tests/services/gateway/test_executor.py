@@ -43,7 +43,8 @@ async def test_results_and_errors_come_back(executor: EngineExecutor) -> None:
 
 
 async def test_a_request_is_queued_whole_or_not_at_all(executor: EngineExecutor) -> None:
-    gate, ran = threading.Event(), []
+    ran: list[Any] = []
+    gate = threading.Event()
     (first,) = executor.submit([job(lambda _: gate.wait(60))])
     executor.submit([job(ran.append)])
     with pytest.raises(Overloaded) as refused:
@@ -58,7 +59,8 @@ async def test_a_request_is_queued_whole_or_not_at_all(executor: EngineExecutor)
 
 
 async def test_work_whose_time_is_over_is_dropped_unrun(executor: EngineExecutor) -> None:
-    gate, ran = threading.Event(), []
+    ran: list[Any] = []
+    gate = threading.Event()
     (first,) = executor.submit([job(lambda _: gate.wait(60))])
     (late,) = executor.submit([job(ran.append, left_ns=20_000_000)])
     await asyncio.sleep(0.05)
@@ -90,7 +92,8 @@ async def test_a_cancelled_job_stops_at_its_next_checkpoint(executor: EngineExec
 
 
 async def test_a_cancelled_job_that_waits_makes_room(executor: EngineExecutor) -> None:
-    gate, ran = threading.Event(), []
+    ran: list[Any] = []
+    gate = threading.Event()
     (first,) = executor.submit([job(lambda _: gate.wait(60))])
     (second,) = executor.submit([job(ran.append, rows=2)])
     second.cancel()

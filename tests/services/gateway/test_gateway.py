@@ -6,11 +6,13 @@ import asyncio
 import dataclasses
 import socket
 
+import grpc
 import httpx
 import pytest
 
 from infra.clocks import SystemClock
 from services.gateway.gateway import Addresses, Gateway
+from services.gateway.grpc import modalgate_pb2 as pbm
 from services.gateway.settings import GatewaySettings
 from tests.services.gateway import toy as t
 from tests.services.gateway.conftest import TOKEN, StartGateway, until
@@ -52,3 +54,24 @@ async def test_while_it_drains_it_is_not_ready_and_still_answers(
         await draining
         with pytest.raises(httpx.ConnectError):
             await client.get("/v2/health/live")
+
+
+async def test_a_call_under_way_is_answered_before_the_process_ends(
+    start_gateway: StartGateway,
+) -> None:
+    gate = t.Gate(t.run_text)
+    async with start_gateway({"text": gate}) as gateway:
+        channel = grpc.aio.insecure_channel(gateway.grpc_address)
+        call = channel.unary_unary(
+            "/modalgate.v1.MultiModal/Answer",
+            request_serializer=pbm.MultiModalRequest.SerializeToString,
+            response_deserializer=pbm.MultiModalAnswer.FromString,
+        )
+        running = asyncio.ensure_future(call(pbm.MultiModalRequest(text="red"), timeout=60))
+        await gate.reached()
+        draining = asyncio.create_task(gateway.drain())
+        await until(lambda: gateway.handlers.health.draining)
+        gate.open.set()
+        assert (await running).items[0].id == "red"
+        await draining
+        await channel.close()

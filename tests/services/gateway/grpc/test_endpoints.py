@@ -30,7 +30,7 @@ class Stub:
         self.channel = grpc.aio.insecure_channel(address)
 
     def __call__(self, method: str, request: Any, answer: Any, **options: Any) -> Any:
-        call = self.channel.unary_unary(
+        call: Any = self.channel.unary_unary(
             method,
             request_serializer=lambda message: message.SerializeToString(),
             response_deserializer=answer.FromString,

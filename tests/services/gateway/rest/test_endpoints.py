@@ -326,6 +326,19 @@ async def test_an_unknown_model_is_404(client: httpx.AsyncClient) -> None:
     assert "nothing" in response.json()["error"]
 
 
+async def test_a_crash_tells_the_caller_nothing_of_its_inside(
+    start_gateway: StartGateway, caplog: pytest.LogCaptureFixture
+) -> None:
+    def crash(_: Any) -> Any:
+        raise RuntimeError("sec" + "ret")  # a traceback shows this line, never the message
+
+    async with start_gateway({"text": crash}) as gateway:
+        response = await _post(gateway)
+        assert response.status_code == 500
+        assert response.json()["error"]["what"]
+        assert "secret" not in response.text + caplog.text
+
+
 # -- under load ---------------------------------------------------------------------------
 
 
