@@ -1,0 +1,1 @@
+"""The privacy policies that come with the platform, one YAML file each."""
