@@ -10,7 +10,7 @@ from rich.console import Console
 
 from tests.benchmarks.result import Options, Result
 
-NAMES = ("release",)
+NAMES = ("release", "reference")
 PEERS: tuple[str, ...] = ()
 """Environments that `make bench-peers` makes; none of the benchmarks so far has a peer."""
 
