@@ -32,7 +32,7 @@ data:  ## install the larger picture set with written and spoken captions (Debia
 	else apt-get update -qq && apt-get install -y -qq --no-install-recommends tuxpaint-stamps-default; fi
 
 demo: setup  ## release the reference service, ask it things, show the table (KEEP=1 leaves it running)
-	$(BIN)/python -m flows.examples.storefront.demo $(if $(KEEP),--keep)
+	$(BIN)/modalgate demo $(if $(KEEP),--keep)
 
 test: setup  ## the tests that every change must pass
 	$(BIN)/python -m pytest -m "not heavy and not gpu" $(ARGS)

@@ -21,7 +21,13 @@ _EMBEDDED = {
     "PREFECT_CLI_PROMPT": "false",
 }
 _ALWAYS = {"DO_NOT_TRACK": "1"}
-_CHATTY = ("presidio-analyzer", "great_expectations", "alembic", "mlflow")
+_CHATTY = (
+    "presidio-analyzer",
+    "great_expectations",
+    "great_expectations.data_context.types.base",
+    "alembic",
+    "mlflow",
+)
 """Libraries that report their own set-up; their errors still come through."""
 
 

@@ -26,6 +26,7 @@ VERBS: dict[str, str] = {
     "serve": "Serve a released version in the foreground.",
     "doctor": "Check backends, stores, registry and keys.",
     "schema": "Print the JSON schema of the pipeline file.",
+    "demo": "Release the reference service and ask it things.",
 }
 """Verb → its one line of help. The module `flows.cli.<verb>` has `register(app)`."""
 

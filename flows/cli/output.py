@@ -14,7 +14,8 @@ from flows.cli.exits import DONE, STATUSES, exit_code
 from validators.contracts.digest import plain
 from validators.contracts.errors import ModalgateError
 
-console = Console(stderr=False, highlight=False)
+_WIDTH = None if sys.stdout.isatty() else 120
+console = Console(stderr=False, highlight=False, width=_WIDTH)
 notices = Console(stderr=True, highlight=False)
 
 Document = Mapping[str, Any]

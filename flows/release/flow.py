@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from prefect import flow
+from prefect.client.orchestration import get_client
 from prefect.concurrency.sync import concurrency
+from prefect.exceptions import ObjectNotFound
 from prefect.futures import PrefectFuture
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
@@ -38,6 +40,9 @@ from validators.contracts.ports import ModelVersion
 MAX_PIPELINE_BYTES = 1024 * 1024
 WORKERS = 2
 """Exports and builds at once; each runs in a child process with one thread."""
+
+LIMIT = "modalgate-releases"
+CONCURRENT_RELEASES = 2
 
 _RUNNER = cast(TaskRunner[PrefectFuture[Any]], ThreadPoolTaskRunner(max_workers=WORKERS))
 
@@ -83,7 +88,8 @@ def release(
     pipeline = read_pipeline(path)
     run = Release(workspace, pipeline, path.parent, options, Journal(workspace.store))
     lock = workspace.home.lock(f"release-{pipeline.service}")
-    with exclusive(lock, f"a release of {pipeline.service}"), concurrency("releases", strict=False):
+    _limit_releases()
+    with exclusive(lock, f"a release of {pipeline.service}"), concurrency(LIMIT, strict=True):
         try:
             version, bundle = _gates(run)
             ended = review.finish(run, version, bundle)
@@ -91,6 +97,15 @@ def release(
         except ModalgateError as error:
             error.attachment = {**run.document(), **error.attachment}
             raise
+
+
+def _limit_releases() -> None:
+    """How many releases run at once on one orchestrator; set anew only where nobody set it."""
+    with get_client(sync_client=True) as client:
+        try:
+            client.read_global_concurrency_limit_by_name(LIMIT)
+        except ObjectNotFound:
+            client.upsert_global_concurrency_limit_by_name(LIMIT, CONCURRENT_RELEASES)
 
 
 def _gates(run: Release) -> tuple[ModelVersion, Bundle]:

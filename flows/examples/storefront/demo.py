@@ -1,14 +1,11 @@
-"""`make demo`: release the reference service, ask it things, show the answers and the table.
+"""The demonstration: release the reference service, ask it things, show the answers.
 
 State goes to MODALGATE_HOME as everywhere, so a second demonstration shows what a second release
-costs. Nothing is left running, unless `--keep` is given.
+costs. Nothing is left running, unless it is asked to be kept.
 """
 
 from __future__ import annotations
 
-import argparse
-import os
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,8 +21,6 @@ from flows.cli.progress import ProgressBars
 from flows.cli.release import run_release, show
 from flows.examples.storefront.packages import package_file
 from flows.examples.storefront.speech import Speaker
-from flows.home import Home
-from flows.orchestration import prepare
 from flows.progress import report_to
 from flows.workspace import Workspace
 from validators.contracts.errors import ModalgateError
@@ -97,21 +92,3 @@ def demonstrate(*, keep: bool) -> int:
     if keep:
         console.print(f"still running; end it with: modalgate stop {SERVICE}")
     return 0
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m flows.examples.storefront.demo")
-    parser.add_argument("--keep", action="store_true", help="leave the service running")
-    parser.add_argument("--record", type=Path, help="write what is shown to this SVG file")
-    arguments = parser.parse_args()
-    console.record = arguments.record is not None
-    code = demonstrate(keep=arguments.keep)
-    if arguments.record is not None:
-        console.save_svg(str(arguments.record), title="make demo")
-    sys.exit(code)
-
-
-if __name__ == "__main__":
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    prepare(Home.from_environment())
-    main()
