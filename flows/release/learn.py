@@ -32,6 +32,8 @@ GATE = "recall"
 TARGET_MODALITY = "text"
 """What adapters are fitted towards: captions are the labels of every pair."""
 
+SHUFFLE_SEED = 0
+
 Array = npt.NDArray[Any]
 
 
@@ -169,14 +171,20 @@ class _Embedder:
 
 
 def _alignment(fitted: Sequence[_Fitted]) -> PairScores:
-    """Cosines of unseen pairs, and of each item with the caption of the next one."""
+    """Cosines of unseen pairs, and of each item with another one's caption.
+
+    The other one is drawn: neighbours in id order are often of one kind.
+    """
     matched, shuffled = list[float](), list[float]()
     for item in fitted:
         if item.branch.modality == TARGET_MODALITY or item.unseen.sum() < 2:
             continue
         vectors, targets = item.vectors[item.unseen], item.targets[item.unseen]
+        order = np.random.default_rng(SHUFFLE_SEED).permutation(len(vectors))
+        others = np.empty_like(order)
+        others[order] = np.roll(order, 1)  # a single cycle: nobody is paired with itself
         matched += [float(value) for value in (vectors * targets).sum(axis=1)]
-        shuffled += [float(value) for value in (vectors * np.roll(targets, 1, axis=0)).sum(axis=1)]
+        shuffled += [float(value) for value in (vectors * targets[others]).sum(axis=1)]
     return PairScores(tuple(matched), tuple(shuffled))
 
 

@@ -44,8 +44,8 @@ def questions() -> Iterator[Question]:
     """Written, spoken and shown: one of each."""
     yield Question("written: a sleeping cat", "text/plain", b"a sleeping cat")
     yield Question(f"spoken:  {SPOKEN}", "audio/wav", Speaker().say(SPOKEN))
-    picture = package_file("skimage", "data", "rocket.jpg")
-    yield Question("shown:   a photograph of a rocket", "image/jpeg", picture.read_bytes())
+    picture = package_file("skimage", "data", "chelsea.png")
+    yield Question("shown:   a photograph of a cat", "image/png", picture.read_bytes())
 
 
 def ask(rest_url: str) -> Table:
