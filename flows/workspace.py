@@ -22,6 +22,7 @@ from infra.objects.folder import FolderStore
 from infra.objects.open import open_store
 from infra.registry.ledger import FileLedger
 from services.engines.workshop import EngineWorkshop
+from validators.contracts.errors import Unsupported
 from validators.contracts.ports import Clock, DeploymentTarget, Ledger, ObjectStore, Registry
 
 SERVE_COMMAND = (sys.executable, "-m", "flows.serve")
@@ -98,7 +99,17 @@ class Workspace:
         )
 
     def target(self, name: str) -> DeploymentTarget:
-        """The deployment target of a pipeline's `deploy.target`."""
+        """The deployment target of a pipeline's `deploy.target`.
+
+        Raises:
+            Unsupported: a target that this version cannot deploy to.
+        """
+        if name != "local":
+            raise Unsupported(
+                f"this version does not deploy to {name!r}",
+                where="deploy.target",
+                remedy="Write deploy: {target: local} in the pipeline file.",
+            )
         return self.local_target(self.home.folder("deployments"))
 
     def local_target(self, root: Path) -> LocalTarget:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +22,9 @@ def demo(
     console.record = record is not None
     code = demonstrate(keep=keep)
     if record is not None:
-        console.save_svg(str(record), title="make demo")
+        # Without its fonts' address: whoever opens the picture fetches nothing.
+        drawn = re.sub(r"@font-face \{.*?\}", "", console.export_svg(title="make demo"), flags=re.S)
+        record.write_text(drawn, encoding="utf-8")
     raise typer.Exit(code)
 
 

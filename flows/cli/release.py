@@ -57,13 +57,18 @@ def show(document: Document) -> None:
         console.print(f"version     {version['name']} {version['version']}")
         show_deployment(console, document.get("deployment"))
     if "service" in document:
-        console.print(
-            f"evidence    {Home.from_environment().root / 'evidence' / document['service']}"
-        )
+        console.print(f"evidence    {_evidence(document['service'])}")
     if document.get("unchanged"):
         console.print("[green]nothing changed: no step was done again, no engine was built[/]")
     if "duration_s" in document:
         console.print(f"took        {document['duration_s']:.1f} s")
+
+
+def _evidence(service: str) -> str:
+    """The folder of readable evidence, as a person would type it."""
+    folder = Home.from_environment().root / "evidence" / service
+    home = Path.home()
+    return f"~/{folder.relative_to(home)}" if folder.is_relative_to(home) else str(folder)
 
 
 def register(app: typer.Typer) -> None:

@@ -86,6 +86,8 @@ def release(
     options = ReleaseOptions(author, tuple(approve_as or ()), deploy)
     workspace = Workspace.open()
     pipeline = read_pipeline(path)
+    _require_people(pipeline, options)
+    workspace.target(pipeline.deployment.target)  # refused now rather than after the work
     run = Release(workspace, pipeline, path.parent, options, Journal(workspace.store))
     lock = workspace.home.lock(f"release-{pipeline.service}")
     _limit_releases()
@@ -97,6 +99,17 @@ def release(
         except ModalgateError as error:
             error.attachment = {**run.document(), **error.attachment}
             raise
+
+
+def _require_people(pipeline: Pipeline, options: ReleaseOptions) -> None:
+    """Refuse unattended approval before the work, where the review would refuse it after."""
+    deployment = pipeline.deployment
+    if options.approve_as and not (deployment.target == "local" and deployment.review.unattended):
+        raise BadInput(
+            "this pipeline is approved by people, not by the command that releases it",
+            where="deploy.review.unattended",
+            remedy="Leave out --approve-as; it works for target local with unattended: true.",
+        )
 
 
 def _limit_releases() -> None:
@@ -131,9 +144,8 @@ def _gates(run: Release) -> tuple[ModelVersion, Bundle]:
     against.check_compatibility(run, against.Candidate(clean, exported, deployed), record, baseline)
 
     parts = bundles.Parts(exported, learned, clean.digest, certificate)
-    draft = bundles.compose(run, parts)
-    texts = data.texts_of(run, clean)
-    probes = rehearsal.probes_of(clean, raw, texts)
+    probes = rehearsal.probes_of(clean, raw, data.texts_of(run, clean))
+    draft = bundles.draft(run, parts)
     rehearsal.rehearse(run, rehearsal.Rehearsal(draft, probes, raw, learned.scores))
     bundle = bundles.compose(run, parts)
 

@@ -16,7 +16,7 @@ import psutil
 from prefect import task
 
 from flows.progress import reporter
-from flows.release.bundle import revision_of
+from flows.release.bundle import materialise, sign
 from flows.release.data import require_raw
 from flows.release.run import STEP, Release
 from flows.release.values import Probe, Rehearsed
@@ -91,7 +91,9 @@ def _replay(
     target = workspace.local_target(folder / "deployments")
     (folder / "bundles").mkdir()
     try:
-        status = target.apply(revision_of(workspace, rehearsal.bundle, folder / "bundles"))
+        signature = sign(workspace, rehearsal.bundle)
+        revision = materialise(workspace, rehearsal.bundle, signature, folder / "bundles")
+        status = target.apply(revision)
         if status.rest_url is None or status.pid is None:
             raise Unavailable("the rehearsal's gateway has no address", where=status.message)
         requests = list(

@@ -14,7 +14,8 @@ from flows.journal import Journal
 from flows.progress import reporter
 from flows.release.values import EngineBuild, ReleaseOptions
 from flows.workspace import Workspace
-from validators.contracts.digest import Digest, canonical_json, digest_value
+from infra.files import write_atomically
+from validators.contracts.digest import Digest, canonical_json, digest_value, hex_of
 from validators.contracts.errors import Unavailable
 from validators.contracts.pipeline import Pipeline
 from validators.contracts.ports import ModelVersion
@@ -77,13 +78,21 @@ class Release:
         self.write_evidence(f"{waived.gate}.json", document)
         self.verdicts[waived.gate] = waived.with_evidence(Evidence(f"{waived.gate}.json", digest))
         reporter().finished(waived.gate, waived.outcome.value)
+        if self.policy.stops(waived):
+            self._keep_blocked(digest)
         require_pass(waived, self.policy)
         return waived
+
+    def _keep_blocked(self, verdict: Digest) -> None:
+        """A stopped release has no record that would lead to its verdict: name it by itself."""
+        name = f"blocked/{self.pipeline.service}/{hex_of(verdict)}"
+        if self.workspace.store.reference(name) is None:
+            self.workspace.store.set_reference(name, verdict, expected=None)
 
     def write_evidence(self, name: str, document: bytes) -> None:
         """A readable copy of a document in the state folder, for people."""
         folder = self.workspace.home.folder("evidence", self.pipeline.service)
-        (folder / name).write_bytes(msgspec.json.format(document))
+        write_atomically(folder / name, msgspec.json.format(document))
 
     def verdict_document(self) -> bytes:
         return canonical_json(list(self.verdicts.values()))

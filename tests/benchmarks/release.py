@@ -63,7 +63,12 @@ def _pair() -> tuple[Timed, Timed]:
         try:
             first, second = _release(environment), _release(environment)
         finally:
-            subprocess.run([*_MODALGATE, "stop", str(PIPELINE)], env=environment, check=False)
+            subprocess.run(
+                [*_MODALGATE, "stop", "storefront", "--json"],
+                env=environment,
+                check=False,
+                stdout=subprocess.DEVNULL,
+            )
     if any(engine["cached"] is False for engine in second.document["engines"]):
         raise RuntimeError("the second run built an engine again")
     return first, second
