@@ -10,6 +10,7 @@ import typer
 from flows.cli.output import Document, answer, console, notices
 from flows.cli.progress import ProgressBars
 from flows.cli.tables import show_deployment, show_gates
+from flows.documents import verdict_rows
 from flows.progress import report_to
 from flows.review import registered
 from flows.rollout import roll_out
@@ -34,18 +35,13 @@ def deploy(
         with bars as reporter, report_to(reporter) if reporter else nullcontext():
             found = registered(workspace, service, version)
             ended = roll_out(workspace, found, probe=probe)
-        verdicts = [ended.verdict] if ended.verdict else []
         return {
             "service": service,
             "model_version": {"name": service, "version": found.version.version},
             "bundle": found.version.bundle,
-            "verdicts": [
-                {"gate": v.gate, "outcome": v.outcome, "findings": v.findings,
-                 "metrics": dict(v.metrics)}
-                for v in verdicts
-            ],
+            "verdicts": verdict_rows([ended.verdict] if ended.verdict else []),
             "deployment": ended.status,
-        }  # fmt: skip
+        }
 
     answer(work, show, as_json=as_json)
 

@@ -8,6 +8,7 @@ import typer
 
 from flows.cli.output import Document, answer, console
 from flows.cli.tables import show_gates
+from flows.documents import verdict_rows
 from flows.review import Registered, Word, choose, decide, describe, review_of
 from flows.workspace import Workspace, actor
 from validators.contracts.digest import short
@@ -51,7 +52,7 @@ def show_version(service: Service, version: Version, as_json: Json = False) -> N
     def work() -> Document:
         workspace = Workspace.open()
         found = describe(workspace, choose(workspace, service, version))
-        return {**_row(workspace, found), "verdicts": _verdicts(found)}
+        return {**_row(workspace, found), "verdicts": verdict_rows(found.verdicts)}
 
     answer(work, _show_version, as_json=as_json)
 
@@ -124,14 +125,6 @@ def _row(workspace: Workspace, found: Registered) -> dict[str, Any]:
         "lacking": stands.lacking,
         "certificate": found.record.certificate,
     }
-
-
-def _verdicts(found: Registered) -> list[dict[str, Any]]:
-    return [
-        {"gate": item.gate, "outcome": item.outcome, "findings": item.findings,
-         "metrics": dict(item.metrics)}
-        for item in found.verdicts
-    ]  # fmt: skip
 
 
 def _show_version(document: Document) -> None:

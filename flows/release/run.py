@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from prefect.cache_policies import NO_CACHE
 
+from flows.documents import engine_rows, verdict_rows
 from flows.journal import Journal
 from flows.progress import reporter
 from flows.release.values import EngineBuild, ReleaseOptions
@@ -112,26 +113,7 @@ class Release:
         """The part of the JSON answer that is known by now."""
         return {
             "service": self.pipeline.service,
-            "verdicts": [
-                {
-                    "gate": verdict.gate,
-                    "outcome": verdict.outcome,
-                    "findings": verdict.findings,
-                    "metrics": dict(verdict.metrics),
-                }
-                for verdict in self.verdicts.values()
-            ],
-            "engines": [
-                {
-                    "key": build.engine.key,
-                    "encoder": build.engine.encoder,
-                    "backend": build.engine.backend,
-                    "target": build.engine.target.name,
-                    "precision": build.engine.precision,
-                    "state": build.engine.state,
-                    "cached": build.cached,
-                }
-                for build in self.engines
-            ],
+            "verdicts": verdict_rows(self.verdicts.values()),
+            "engines": engine_rows(self.engines),
             "steps": self.journal.runs,
         }
