@@ -16,6 +16,7 @@ from services.engines.errors import BuildCancelled, ChildCrashed, ChildTimedOut,
 from services.engines.export.encoder import export_encoder
 from services.engines.process import Limits, child_environment
 from services.engines.scratch import scratch
+from tests.services.engines.children import builders
 from tests.services.engines.models import image_entry
 from validators.contracts.errors import DeadlineExceeded, TooLarge, Unavailable
 
@@ -53,9 +54,8 @@ def test_a_child_that_dies_gives_a_clear_error(
 def test_a_child_killed_from_outside_is_reported(factories: Path, tmp_path: Path) -> None:
     def kill(phase: str) -> None:
         if phase == "load":
-            for child in psutil.Process().children():
-                if "services.engines.child" in child.cmdline():
-                    child.kill()
+            for child in builders():
+                child.kill()
 
     with pytest.raises(ChildCrashed, match="SIGKILL"):
         export_encoder(image_entry("hangs"), factories, tmp_path, progress=kill)
@@ -113,8 +113,7 @@ def test_an_error_of_the_callers_callback_leaves_no_child(factories: Path, tmp_p
 
     with pytest.raises(LookupError):
         export_encoder(image_entry("hangs"), factories, tmp_path, progress=fail)
-    commands = [child.cmdline() for child in psutil.Process().children()]
-    assert not [line for line in commands if "services.engines.child" in line]
+    assert not builders()
 
 
 _PARENT = """
@@ -136,11 +135,7 @@ def test_a_killed_parent_leaves_no_child_and_its_scratch_is_swept(
     )
     pid_file = tmp_path / "grandchild.pid"
     assert _eventually(lambda: pid_file.exists() and bool(pid_file.read_text()), 120)
-    children = [
-        child.pid
-        for child in psutil.Process(parent.pid).children()
-        if "services.engines.child" in child.cmdline()
-    ]
+    children = [child.pid for child in builders(parent.pid)]
     assert len(children) == 1
     parent.send_signal(signal.SIGKILL)
     parent.wait()

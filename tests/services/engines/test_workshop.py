@@ -8,7 +8,6 @@ import threading
 from pathlib import Path
 
 import numpy as np
-import psutil
 import pytest
 
 from infra.keys.file import FileSigner
@@ -17,6 +16,7 @@ from services.engines.errors import BuildCancelled, ChildCrashed
 from services.engines.locks import key_lock
 from services.engines.manifest import open_manifest, seal_manifest
 from services.engines.specs import specify
+from tests.services.engines.children import builders
 from tests.services.engines.conftest import Yard, make_yard
 from tests.services.engines.models import IMAGE, IMAGE_PROFILES, TEXT, TEXT_PROFILES, image_entry
 from tests.services.engines.onnx_models import image_model
@@ -108,9 +108,8 @@ def test_a_spec_of_another_model_is_refused(yard: Yard, image_onnx: Path) -> Non
 
 def _kill_child(phase: str) -> None:
     if phase == "load backend":
-        for child in psutil.Process().children():
-            if "services.engines.child" in child.cmdline():
-                child.kill()
+        for child in builders():
+            child.kill()
 
 
 def test_a_builder_killed_in_the_middle_leaves_nothing(yard: Yard, image_onnx: Path) -> None:
