@@ -35,7 +35,8 @@ demo: setup  ## release the reference service, ask it things, show the table (KE
 	$(BIN)/modalgate demo $(if $(KEEP),--keep)
 
 test: setup  ## the tests that every change must pass
-	$(BIN)/python -m pytest -m "not heavy and not gpu" $(ARGS)
+	$(BIN)/python -m pytest -m "not heavy and not gpu" --cov --cov-report= $(ARGS)
+	@echo "coverage: $$($(BIN)/coverage report --format=total) %"
 
 test-all: setup  ## everything, the long ones too
 	$(BIN)/python -m pytest $(ARGS)

@@ -123,19 +123,26 @@ def _peak_memory_mb(pid: int) -> float | None:
 
 
 def _summary(replies: Sequence[Reply]) -> dict[str, object]:
-    """Latencies by modality, and what was said instead of each missing answer."""
+    """Latencies and matches by modality, and what was said instead of each missing answer.
+
+    `found` counts the requests whose own sample was among the items of the answer.
+    """
     latencies: dict[str, list[float]] = {}
-    refused: list[dict[str, object]] = []
+    found: dict[str, int] = {}
     for reply in replies:
         if reply.answered:
-            latencies.setdefault(reply.request.modality, []).append(round(reply.latency_ms, 2))
-        else:
-            refused.append(
-                {
-                    "probe": reply.request.probe,
-                    "modality": reply.request.modality,
-                    "status": reply.status,
-                    "error": reply.document.get("error"),
-                }
-            )
-    return {"latency_ms": latencies, "refused": refused}
+            modality = reply.request.modality
+            latencies.setdefault(modality, []).append(round(reply.latency_ms, 2))
+            items = [item["id"] for item in reply.document.get("items", [])]
+            found[modality] = found.get(modality, 0) + (reply.request.probe in items)
+    refused = [
+        {
+            "probe": reply.request.probe,
+            "modality": reply.request.modality,
+            "status": reply.status,
+            "error": reply.document.get("error"),
+        }
+        for reply in replies
+        if not reply.answered
+    ]
+    return {"latency_ms": latencies, "found": found, "refused": refused}

@@ -49,7 +49,7 @@ def approve_unattended(release: Release, found: Registered) -> None:
     reporter().started("review")
     workspace = release.workspace
     state = review_of(workspace, found)
-    if standing_of(workspace, state) is not ReviewStatus.APPROVED:
+    if standing_of(workspace, state) is ReviewStatus.AWAITING:
         for name in release.options.approve_as:
             word = Word(name, Action.APPROVE, UNATTENDED_REASON, unattended=True)
             state = decide(workspace, found, word)
