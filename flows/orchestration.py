@@ -36,9 +36,15 @@ def prepare(home: Home) -> None:
     for name, value in _ALWAYS.items():
         os.environ.setdefault(name, value)
     for name in _CHATTY:
-        logging.getLogger(name).setLevel(logging.ERROR)
+        logger = logging.getLogger(name)
+        logger.setLevel(logging.ERROR)
+        logger.addFilter(_is_error)  # a level that the library sets at import does not undo this
     if os.environ.get("PREFECT_API_URL"):
         return
     os.environ.setdefault("PREFECT_HOME", str(home.folder("prefect")))
     for name, value in _EMBEDDED.items():
         os.environ.setdefault(name, value)
+
+
+def _is_error(record: logging.LogRecord) -> bool:
+    return record.levelno >= logging.ERROR
