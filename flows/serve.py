@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import functools
 import json
 import logging
@@ -36,6 +37,7 @@ from validators.contracts.ports import RunningEngine, Verifier
 
 EXIT_CANNOT_START = 2
 _MAX_TOKEN_BYTES = 4096
+_PARENT_LOOK_S = 1.0
 _LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
 
 
@@ -104,8 +106,19 @@ async def serve(options: argparse.Namespace) -> None:
             "admin_url": gateway.admin_url,
         },
     )
-    await stop.wait()
+    async with asyncio.TaskGroup() as watching:
+        if options.parent is not None:
+            watching.create_task(_end_with(options.parent, stop))
+        await stop.wait()
     await gateway.drain()
+
+
+async def _end_with(parent: int, stop: asyncio.Event) -> None:
+    """Drain once the process that started this one is gone, however it went."""
+    while os.getppid() == parent and not stop.is_set():
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), _PARENT_LOOK_S)
+    stop.set()
 
 
 def write_state(path: Path, state: dict[str, object]) -> None:
@@ -127,6 +140,7 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--bundle", type=Path, help="a materialised bundle to serve at once")
     add("--name", help="the revision's name; with --bundle")
     add("--host", default="127.0.0.1", help="of REST and gRPC; the admin port is always loopback")
+    add("--parent", type=int, help="the starting process's id: drain when it is gone")
     for port in ("--rest-port", "--grpc-port", "--admin-port"):
         add(port, type=_port, default=0, help="0: the system chooses")
     default = GatewaySettings()

@@ -47,10 +47,9 @@ class Workspace:
         url = os.environ.get("MODALGATE_STORE", "").strip()
         return open_store(url) if url else FolderStore(self.home.folder("objects"))
 
-    @cached_property
-    def quarantine(self) -> ObjectStore:
-        """Raw media: always on this machine, never in the shared store."""
-        return FolderStore(self.home.folder("quarantine", "objects"))
+    def quarantine(self, service: str) -> ObjectStore:
+        """A service's raw media: always on this machine, never in the shared store."""
+        return FolderStore(self.home.folder("quarantine", service, "objects"))
 
     @cached_property
     def signer(self) -> FileSigner:
@@ -112,8 +111,10 @@ class Workspace:
             )
         return self.local_target(self.home.folder("deployments"))
 
-    def local_target(self, root: Path) -> LocalTarget:
-        return LocalTarget(root, SERVE_COMMAND, self.clock, trusted_keys=self.trusted_keys)
+    def local_target(self, root: Path, *options: str) -> LocalTarget:
+        """A target below `root`; `options` are further words of the gateway's command line."""
+        command = (*SERVE_COMMAND, *options)
+        return LocalTarget(root, command, self.clock, trusted_keys=self.trusted_keys)
 
 
 def actor() -> str:

@@ -36,6 +36,9 @@ from validators.quality.gate import assess_quality
 from validators.quality.ingest import assess_ingest
 from validators.quality.settings import QualitySettings
 
+RAW_PREFIX, REHEARSAL_PREFIX = "raw-", "rehearsal-"
+"""Folders inside the quarantine that live as long as a step."""
+
 
 @task(name="ingest", **STEP)
 def ingest(release: Release) -> Dataset:
@@ -62,7 +65,7 @@ def deidentify(release: Release, raw: Dataset) -> Deidentified:
         require_raw(release, raw)
         clean, report = redact(
             raw,
-            quarantine=release.workspace.quarantine,
+            quarantine=release.quarantine,
             released=release.workspace.store,
             policy=policy,
             key=key,
@@ -149,8 +152,7 @@ def media_digests(dataset: Dataset) -> Iterator[Digest]:
 
 def require_raw(release: Release, raw: Dataset) -> None:
     """Bring the raw media back into the quarantine where retention has emptied it."""
-    quarantine = release.workspace.quarantine
-    if all(quarantine.contains(digest) for digest in media_digests(raw)):
+    if all(release.quarantine.contains(digest) for digest in media_digests(raw)):
         return
     again = _ingest(release).dataset
     if again.digest != raw.digest:
@@ -167,7 +169,7 @@ def _ingest(release: Release) -> Ingested:
     with _raw_folder(release) as folder, log.open("wb") as stream:
         dataset = ingest_folder(
             folder,
-            workspace.quarantine,
+            release.quarantine,
             journal=IngestJournal(AlignmentLog(stream), workspace.clock),
         )
     rate = release.pipeline.gates.quality_missing_rate
@@ -183,8 +185,7 @@ def _raw_folder(release: Release) -> Iterator[Path]:
         return
     if source.kind != "factory":
         raise BadInput(f"there is no data source of kind {source.kind!r}", where="data")
-    quarantine = release.workspace.home.folder("quarantine")
-    folder = Path(mkdtemp(prefix="raw-", dir=quarantine))
+    folder = Path(mkdtemp(prefix=RAW_PREFIX, dir=release.quarantine_folder))
     try:
         load_factory(source.location)(folder)
         yield folder

@@ -93,12 +93,15 @@ def release(
     _limit_releases()
     with exclusive(lock, f"a release of {pipeline.service}"), concurrency(LIMIT, strict=True):
         try:
+            rehearsal.clear_leftovers(run)
             version, bundle = _gates(run)
             ended = review.finish(run, version, bundle)
             return {**run.document(), **ended, "unchanged": run.unchanged}
         except ModalgateError as error:
             error.attachment = {**run.document(), **error.attachment}
             raise
+        finally:
+            purge(run.quarantine)
 
 
 def _require_people(pipeline: Pipeline, options: ReleaseOptions) -> None:
@@ -165,7 +168,6 @@ def _gates(run: Release) -> tuple[ModelVersion, Bundle]:
             verdicts=bundle.verdicts,
         ),
     )
-    purge(workspace.quarantine)
     return version, bundle
 
 

@@ -7,6 +7,8 @@ gateway that hears them serves nobody else and ends with the step.
 from __future__ import annotations
 
 import itertools
+import os
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +19,7 @@ from prefect import task
 
 from flows.progress import reporter
 from flows.release.bundle import materialise, sign
-from flows.release.data import require_raw
+from flows.release.data import RAW_PREFIX, REHEARSAL_PREFIX, require_raw
 from flows.release.run import STEP, Release
 from flows.release.values import Probe, Rehearsed
 from flows.replay import Client, Reply, requests_of
@@ -72,8 +74,7 @@ def rehearse(release: Release, rehearsal: Rehearsal) -> None:
 
 def _rehearse(release: Release, rehearsal: Rehearsal) -> Rehearsed:
     require_raw(release, rehearsal.raw)
-    work = release.workspace.home.folder("quarantine")
-    with TemporaryDirectory(prefix="rehearsal-", dir=work) as folder:
+    with TemporaryDirectory(prefix=REHEARSAL_PREFIX, dir=release.quarantine_folder) as folder:
         replies, peak_mb = _replay(release, rehearsal, Path(folder))
     answered = [reply.latency_ms for reply in replies if reply.answered]
     scores = rehearsal.scores if rehearsal.scores.matched else None
@@ -88,7 +89,7 @@ def _replay(
     release: Release, rehearsal: Rehearsal, folder: Path
 ) -> tuple[list[Reply], float | None]:
     workspace, service = release.workspace, rehearsal.bundle.service
-    target = workspace.local_target(folder / "deployments")
+    target = workspace.local_target(folder / "deployments", "--parent", str(os.getpid()))
     (folder / "bundles").mkdir()
     try:
         signature = sign(workspace, rehearsal.bundle)
@@ -96,9 +97,7 @@ def _replay(
         status = target.apply(revision)
         if status.rest_url is None or status.pid is None:
             raise Unavailable("the rehearsal's gateway has no address", where=status.message)
-        requests = list(
-            requests_of(rehearsal.probes, workspace.store.get, workspace.quarantine.get)
-        )
+        requests = list(requests_of(rehearsal.probes, workspace.store.get, release.quarantine.get))
         replies: list[Reply] = []
         with Client(status.rest_url) as client:
             for request in requests[:WARM_UP]:
@@ -146,3 +145,16 @@ def _summary(replies: Sequence[Reply]) -> dict[str, object]:
         if not reply.answered
     ]
     return {"latency_ms": latencies, "found": found, "refused": refused}
+
+
+def clear_leftovers(release: Release) -> None:
+    """Remove what a killed run left in the quarantine: raw folders, and a gateway it may have had.
+
+    The caller holds the service's release lock, so nothing there is in use.
+    """
+    for folder in release.quarantine_folder.glob(f"{REHEARSAL_PREFIX}*"):
+        target = release.workspace.local_target(folder / "deployments")
+        target.stop(release.pipeline.service)
+        shutil.rmtree(folder, ignore_errors=True)
+    for folder in release.quarantine_folder.glob(f"{RAW_PREFIX}*"):
+        shutil.rmtree(folder, ignore_errors=True)

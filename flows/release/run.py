@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from infra.files import write_atomically
 from validators.contracts.digest import Digest, canonical_json, digest_value, hex_of
 from validators.contracts.errors import Unavailable
 from validators.contracts.pipeline import Pipeline
-from validators.contracts.ports import ModelVersion
+from validators.contracts.ports import ModelVersion, ObjectStore
 from validators.contracts.verdict import (
     Evidence,
     GatePolicy,
@@ -69,6 +70,15 @@ class Release:
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     engines: list[EngineBuild] = field(default_factory=list)
     policy: GatePolicy = field(default_factory=GatePolicy)
+
+    @cached_property
+    def quarantine(self) -> ObjectStore:
+        """Where this service's raw media lie while a release runs."""
+        return self.workspace.quarantine(self.pipeline.service)
+
+    @property
+    def quarantine_folder(self) -> Path:
+        return self.workspace.home.folder("quarantine", self.pipeline.service)
 
     def gate(self, verdict: Verdict) -> Verdict:
         """Record a verdict with its evidence, then stop the flow where the policy says so."""
