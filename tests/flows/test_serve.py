@@ -184,6 +184,28 @@ async def test_a_bundle_signed_by_a_stranger_is_exit_code_2(real: Real, tmp_path
     assert json.loads(done.stderr.splitlines()[-1])["error"]["remedy"]
 
 
+_STARTER = """
+import subprocess, sys, time, os
+subprocess.Popen([*sys.argv[1:], "--parent", str(os.getpid())])
+time.sleep(600)
+"""
+
+
+@pytest.mark.slow
+async def test_a_gateway_drains_when_the_process_that_started_it_is_killed(
+    real: Real, tmp_path: Path
+) -> None:
+    starter = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", _STARTER, *command(tmp_path, real.trusted)
+    )
+    state_file = tmp_path / "state.json"
+    await until(state_file.exists)
+    pid = json.loads(state_file.read_text())["pid"]
+    starter.kill()
+    await starter.wait()
+    await until(lambda: not Path(f"/proc/{pid}").exists())
+
+
 def _missing(folder: Path) -> Path:
     return folder / "nothing"
 
