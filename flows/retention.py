@@ -7,10 +7,15 @@ recognised by their first byte; blobs are never read whole.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+from flows.locks import exclusive, shared
+from flows.workspace import Workspace
+from infra.objects.folder import FolderStore
 from validators.contracts.digest import Digest
-from validators.contracts.errors import NotFound
+from validators.contracts.errors import ModalgateError, NotFound
 from validators.contracts.ports import ObjectStore
 
 _NAMES = re.compile(rb"sha256:[0-9a-f]{64}")
@@ -44,6 +49,24 @@ def sweep(store: ObjectStore, *, dry_run: bool = False) -> Swept:
         for digest in orphans:
             store.delete(digest)
     return Swept(len(keep), orphans)
+
+
+@contextmanager
+def tidied(workspace: Workspace) -> Iterator[None]:
+    """Hold off sweeps while a release writes; then remove what it, or a killed one, left behind.
+
+    The last of several releases sweeps. A store that other machines write to is left alone: no lock
+    of this machine tells what they are about to refer to.
+    """
+    writing = workspace.home.lock("store")
+    try:
+        with shared(writing):
+            yield
+    finally:
+        if isinstance(workspace.store, FolderStore):
+            # Another release writes, or the store is in trouble and the release says so itself.
+            with suppress(ModalgateError), exclusive(writing, "a release"):
+                sweep(workspace.store)
 
 
 def purge(quarantine: ObjectStore) -> int:

@@ -14,21 +14,18 @@ from pathlib import Path
 from typing import Any, cast
 
 from prefect import flow
-from prefect.client.orchestration import get_client
-from prefect.concurrency.sync import concurrency
-from prefect.exceptions import ObjectNotFound
 from prefect.futures import PrefectFuture
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
 from flows.journal import Journal
-from flows.locks import exclusive
+from flows.locks import exclusive, one_of
 from flows.release import baseline as against
 from flows.release import bundle as bundles
 from flows.release import data, engines, learn, rehearsal, review
 from flows.release.register import baseline_of, register
 from flows.release.run import Release
 from flows.release.values import Exported, ReleaseOptions, ReleaseRecord
-from flows.retention import purge
+from flows.retention import purge, tidied
 from flows.workspace import Workspace
 from validators.contracts.bundle import Bundle
 from validators.contracts.digest import canonical_json
@@ -41,8 +38,8 @@ MAX_PIPELINE_BYTES = 1024 * 1024
 WORKERS = 2
 """Exports and builds at once; each runs in a child process with one thread."""
 
-LIMIT = "modalgate-releases"
 CONCURRENT_RELEASES = 2
+"""On one machine. Places are locks, since an orchestrator's slots outlive a killed run."""
 
 _RUNNER = cast(TaskRunner[PrefectFuture[Any]], ThreadPoolTaskRunner(max_workers=WORKERS))
 
@@ -90,8 +87,8 @@ def release(
     workspace.target(pipeline.deployment.target)  # refused now rather than after the work
     run = Release(workspace, pipeline, path.parent, options, Journal(workspace.store))
     lock = workspace.home.lock(f"release-{pipeline.service}")
-    _limit_releases()
-    with exclusive(lock, f"a release of {pipeline.service}"), concurrency(LIMIT, strict=True):
+    places = [workspace.home.lock(f"release-place-{n}") for n in range(CONCURRENT_RELEASES)]
+    with tidied(workspace), exclusive(lock, f"a release of {pipeline.service}"), one_of(*places):
         try:
             rehearsal.clear_leftovers(run)
             version, bundle = _gates(run)
@@ -113,15 +110,6 @@ def _require_people(pipeline: Pipeline, options: ReleaseOptions) -> None:
             where="deploy.review.unattended",
             remedy="Leave out --approve-as; it works for target local with unattended: true.",
         )
-
-
-def _limit_releases() -> None:
-    """How many releases run at once on one orchestrator; set anew only where nobody set it."""
-    with get_client(sync_client=True) as client:
-        try:
-            client.read_global_concurrency_limit_by_name(LIMIT)
-        except ObjectNotFound:
-            client.upsert_global_concurrency_limit_by_name(LIMIT, CONCURRENT_RELEASES)
 
 
 def _gates(run: Release) -> tuple[ModelVersion, Bundle]:

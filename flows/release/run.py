@@ -90,15 +90,17 @@ class Release:
         self.verdicts[waived.gate] = waived.with_evidence(Evidence(f"{waived.gate}.json", digest))
         reporter().finished(waived.gate, waived.outcome.value)
         if self.policy.stops(waived):
-            self._keep_blocked(digest)
+            self._keep_blocked()
         require_pass(waived, self.policy)
         return waived
 
-    def _keep_blocked(self, verdict: Digest) -> None:
-        """A stopped release has no record that would lead to its verdict: name it by itself."""
-        name = f"blocked/{self.pipeline.service}/{hex_of(verdict)}"
-        if self.workspace.store.reference(name) is None:
-            self.workspace.store.set_reference(name, verdict, expected=None)
+    def _keep_blocked(self) -> None:
+        """A stopped release has no record that would lead to its verdicts: name them here."""
+        store = self.workspace.store
+        verdicts = store.put(self.verdict_document())
+        name = f"blocked/{self.pipeline.service}/{hex_of(verdicts)}"
+        if store.reference(name) is None:
+            store.set_reference(name, verdicts, expected=None)
 
     def write_evidence(self, name: str, document: bytes) -> None:
         """A readable copy of a document in the state folder, for people."""
