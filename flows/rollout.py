@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import cycle
 
+from flows.documents import verdict_rows
 from flows.locks import exclusive
 from flows.progress import reporter
 from flows.release.bundle import revision_of
@@ -55,6 +56,18 @@ class RolledOut:
     verdict: Verdict | None
 
 
+class CanaryRolledBack(RolledBack):
+    """The canary gave the traffic back, and the verdict that says why."""
+
+    def __init__(self, verdict: Verdict, reason: str, where: str) -> None:
+        super().__init__(
+            f"the canary was rolled back: {reason}",
+            where=where,
+            remedy="Read the rollout verdict, mend what it names, and release again.",
+        )
+        self.verdict = verdict
+
+
 def roll_out(workspace: Workspace, found: Registered, *, probe: bool) -> RolledOut:
     """Bring an approved version up, move the traffic step by step, and promote or roll back.
 
@@ -64,7 +77,7 @@ def roll_out(workspace: Workspace, found: Registered, *, probe: bool) -> RolledO
 
     Raises:
         AwaitingReview, Blocked: not approved, or its certificate is not the bundle's.
-        RolledBack: the canary was worse than its limits or its baseline, or was not measured.
+        CanaryRolledBack: the canary was worse than its limits or its baseline, or was not measured.
         Conflict: another rollout of this service is running.
     """
     service = found.version.model
@@ -99,7 +112,7 @@ class _Rollout:
             self._write(state)
             state = self._drive(state, status)
         self._end(state)
-        verdict = assess_rollout(state)
+        verdict = self._judge(state)
         self._file.unlink(missing_ok=True)
         reporter().finished(STEP, verdict.outcome.value)
         return RolledOut(self._target.status(self._service), verdict)
@@ -181,15 +194,18 @@ class _Rollout:
             actor=actor(), action="roll-back", model=version.model, version=version.version,
             reason=reason, details={"bundle": version.bundle},
         )  # fmt: skip
+        verdict = self._judge(state)
         self._file.unlink(missing_ok=True)
-        error = RolledBack(
-            f"the canary was rolled back: {reason}",
-            where=f"{version.model} {version.version}",
-            remedy="Read the rollout verdict, mend what it names, and release again.",
-        )
+        error = CanaryRolledBack(verdict, reason, f"{version.model} {version.version}")
+        error.attachment["verdicts"] = verdict_rows([verdict])
         error.attachment["deployment"] = self._target.status(self._service)
-        error.attachment["rollout"] = assess_rollout(state)
         raise error
+
+    def _judge(self, state: RolloutState) -> Verdict:
+        verdict = assess_rollout(state)
+        document = canonical_json(verdict)
+        self._workspace.write_evidence(self._service, f"{verdict.gate}.json", document)
+        return verdict
 
     def _tell(self, state: RolloutState) -> None:
         wanted = state.plan.minimum_requests

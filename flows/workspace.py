@@ -14,8 +14,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import msgspec
+
 from flows.home import Home
 from infra.clocks import SystemClock
+from infra.files import write_atomically
 from infra.keys.file import FileSigner, TrustedKeys, open_verifier
 from infra.local_target import LocalTarget
 from infra.objects.folder import FolderStore
@@ -96,6 +99,11 @@ class Workspace:
             locks=self.home.folder("engines", "locks"),
             workdir=self.home.folder("engines", "work"),
         )
+
+    def write_evidence(self, service: str, name: str, document: bytes) -> None:
+        """A readable copy of a JSON document in the state folder, for people."""
+        folder = self.home.folder("evidence", service)
+        write_atomically(folder / name, msgspec.json.format(document))
 
     def target(self, name: str) -> DeploymentTarget:
         """The deployment target of a pipeline's `deploy.target`.

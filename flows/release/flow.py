@@ -95,7 +95,7 @@ def release(
             ended = review.finish(run, version, bundle)
             return {**run.document(), **ended, "unchanged": run.unchanged}
         except ModalgateError as error:
-            error.attachment = {**run.document(), **error.attachment}
+            error.attachment = {**error.attachment, **run.document()}
             raise
         finally:
             purge(run.quarantine)

@@ -9,8 +9,9 @@ from prefect import task
 from flows.progress import reporter
 from flows.release.run import STEP, Release
 from flows.review import Registered, Word, decide, describe, review_of, standing_of
-from flows.rollout import roll_out
+from flows.rollout import CanaryRolledBack, roll_out
 from validators.contracts.bundle import Bundle
+from validators.contracts.digest import canonical_json
 from validators.contracts.errors import AwaitingReview
 from validators.contracts.ports import ModelVersion
 from validators.review import Action, ReviewStatus
@@ -56,6 +57,7 @@ def approve_unattended(release: Release, found: Registered) -> None:
     now_s = workspace.clock.wall_ns() / 1e9
     verdict = assess_review(state, now_s)
     release.verdicts[verdict.gate] = verdict
+    release.write_evidence(f"{verdict.gate}.json", canonical_json(verdict))
     reporter().finished("review", verdict.outcome.value)
     try:
         require_approval(state, now_s)
@@ -71,7 +73,11 @@ def approve_unattended(release: Release, found: Registered) -> None:
 @task(name="rollout", **STEP)
 def deploy(release: Release, found: Registered) -> Any:
     """The canary, and its verdict beside those of the gates."""
-    ended = roll_out(release.workspace, found, probe=True)
+    try:
+        ended = roll_out(release.workspace, found, probe=True)
+    except CanaryRolledBack as error:
+        release.verdicts[error.verdict.gate] = error.verdict
+        raise
     if ended.verdict is not None:
         release.verdicts[ended.verdict.gate] = ended.verdict
     return ended.status

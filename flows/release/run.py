@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from prefect.cache_policies import NO_CACHE
 
 from flows.documents import engine_rows, verdict_rows
@@ -16,7 +15,6 @@ from flows.journal import Journal
 from flows.progress import reporter
 from flows.release.values import EngineBuild, ReleaseOptions
 from flows.workspace import Workspace
-from infra.files import write_atomically
 from validators.contracts.digest import Digest, canonical_json, digest_value, hex_of
 from validators.contracts.errors import Unavailable
 from validators.contracts.pipeline import Pipeline
@@ -104,8 +102,7 @@ class Release:
 
     def write_evidence(self, name: str, document: bytes) -> None:
         """A readable copy of a document in the state folder, for people."""
-        folder = self.workspace.home.folder("evidence", self.pipeline.service)
-        write_atomically(folder / name, msgspec.json.format(document))
+        self.workspace.write_evidence(self.pipeline.service, name, document)
 
     def verdict_document(self) -> bytes:
         return canonical_json(list(self.verdicts.values()))
