@@ -190,12 +190,13 @@ def picture(shape: str, colour: str, paper: int = 245, ink_share: float = 1.0) -
 
 
 def image_encoder(
-    seed: int = 1, *, noise: float = 0.0, slow_rounds: int = 0, scale: float = 1.0
+    seed: int = 1, *, noise: float = 0.0, slow_rounds: int = 0, detour: float = 0.0
 ) -> onnx.ModelProto:
     """pixels [batch,3,32,32] → features [batch,24], logits [batch,8].
 
-    `noise` moves the weights a little, `scale` multiplies them, `slow_rounds` adds convolutions
-    whose result does not matter.
+    `noise` moves the weights a little. `slow_rounds` adds convolutions whose result does not
+    matter. `detour` is added and taken away again: what rounding loses of it, a compiler that sees
+    through it does not lose.
     """
     drawn = np.random.default_rng(seed)
     pooled = 3 * GRID * GRID
@@ -213,7 +214,14 @@ def image_encoder(
         node("Relu", ["shifted"], ["features"]),
         node("MatMul", ["features", "head"], ["logits"]),
     ]
-    weights = {"weight": weight * scale, "bias": bias * scale, "head": head}
+    weights = {"weight": weight, "bias": bias, "head": head}
+    if detour:
+        nodes[3:4] = [
+            node("Add", ["projected", "bias"], ["near"]),
+            node("Add", ["near", "away"], ["far"]),
+            node("Add", ["far", "home"], ["shifted"]),
+        ]
+        weights |= {"away": np.array([detour], np.float32), "home": np.array([-detour], np.float32)}
     if slow_rounds:
         nodes = _slowed(nodes, slow_rounds)
         weights |= {"lift": np.full((64, 3, 3, 3), 1e-3, np.float32),
