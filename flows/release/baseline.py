@@ -160,7 +160,7 @@ def _version(
     release: Release, contract: EncoderContract, engine: BundledEngine
 ) -> Iterator[EncoderVersion]:
     name, workspace = contract.name, release.workspace
-    with loaded({name: engine}, {name: contract}, workspace.store, workspace.verifier) as found:
+    with loaded({name: engine}, {name: contract}, workspace) as found:
         yield EncoderVersion(contract, found[name].engine)
 
 

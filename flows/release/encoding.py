@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from flows.workspace import Workspace
 from services.engines.load import load_engine
+from services.engines.scratch import scratch
 from services.preprocess.preprocessor import Preprocessor, RawInput, make_preprocessor
 from validators.contracts.bundle import BundledEngine
 from validators.contracts.encoder import EncoderContract
-from validators.contracts.ports import ObjectStore, RunningEngine, Verifier
+from validators.contracts.ports import RunningEngine
 
 Array = npt.NDArray[Any]
 
@@ -53,17 +53,17 @@ class Encoder:
 def loaded(
     engines: Mapping[str, BundledEngine],
     contracts: Mapping[str, EncoderContract],
-    store: ObjectStore,
-    verifier: Verifier,
+    workspace: Workspace,
 ) -> Iterator[dict[str, Encoder]]:
     """The encoders by name, loaded from the store and closed at the end."""
-    with TemporaryDirectory(prefix="modalgate-engines-") as folder:
+    store = workspace.store
+    with scratch(workspace.home.folder("engines", "work")) as folder:
         found: dict[str, Encoder] = {}
         try:
             for name, engine in engines.items():
-                path = Path(folder) / name
+                path = folder / name
                 store.fetch(engine.engine, path)
-                running = load_engine(store.get(engine.manifest), path, verifier=verifier)
+                running = load_engine(store.get(engine.manifest), path, verifier=workspace.verifier)
                 preprocess = make_preprocessor(contracts[name].preprocess, store.get)
                 found[name] = Encoder(contracts[name], running, preprocess)
             yield found

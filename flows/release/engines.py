@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 
 from prefect import task
 
@@ -14,6 +12,7 @@ from flows.release.run import STEP, Release
 from flows.release.sources import encoder_digest, read_asset
 from flows.release.values import EngineBuild, Exported
 from services.engines.export.encoder import export_encoder
+from services.engines.scratch import scratch
 from services.engines.shelf import ObtainedEngine
 from services.engines.specs import specify
 from validators.compatibility.composition import check_composition
@@ -136,9 +135,8 @@ def judge_parity(release: Release, verdicts: list[Verdict]) -> None:
 
 
 def _export(release: Release, entry: EncoderEntry) -> Digest:
-    work = release.workspace.home.folder("engines", "work")
-    with tempfile.TemporaryDirectory(prefix="export-", dir=work) as folder:
-        path = export_encoder(entry, release.base, Path(folder))
+    with scratch(release.workspace.home.folder("engines", "work")) as folder:
+        path = export_encoder(entry, release.base, folder)
         return release.workspace.store.put_file(path)
 
 

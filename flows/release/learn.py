@@ -87,7 +87,7 @@ def _learn(
     contracts = {name: item.contract for name, item in exported.items()}
     branches = [branch for branch in pipeline.branches if branch.adapter is not None]
     wanted = {name: engines[name] for name in {branch.encoder for branch in branches}}
-    with loaded(wanted, contracts, workspace.store, workspace.verifier) as encoders:
+    with loaded(wanted, contracts, workspace) as encoders:
         embed = _Embedder(release, encoders)
         fitted = [embed.fit(branch, clean) for branch in branches]
     window = DriftWindow(
