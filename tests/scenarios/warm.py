@@ -81,6 +81,8 @@ class Warm:
         self._count += 1
         folder = self._folder / str(self._count)
         folder.mkdir()
+        for name in ("stdout", "stderr"):
+            (folder / name).touch()
         answer = self.ask(
             {"argv": arguments, "environment": dict(environment), "folder": str(folder),
              "cwd": str(cwd or folder)}
