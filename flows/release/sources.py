@@ -3,7 +3,7 @@
 A factory is code: its digest is that of its module's file and of the installed distributions it may
 draw on, so an upgraded package is a changed source. A factory `make` that draws on more than that
 has a function `make_version` beside it, whose text is part of the digest. A folder's digest is that
-of all its bytes.
+of all its bytes, an ONNX file's that of its own and of the data files it names.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+from services.engines.export.onnx_source import external_files
 from validators.contracts.digest import Digest, digest_bytes, digest_chunks, digest_value
 from validators.contracts.errors import BadInput, NotFound, TooLarge
 from validators.contracts.pipeline import DataSource, EncoderEntry, SourceKind
@@ -35,7 +36,11 @@ def encoder_digest(entry: EncoderEntry, base: Path) -> Digest:
     """Digest of an encoder's source, without exporting it."""
     if entry.source.kind is SourceKind.TORCH:
         return factory_digest(entry.source.location)
-    return file_digest(base / entry.source.location)
+    path = base / entry.source.location
+    data = [file for file in external_files(path) if file.is_file()]
+    if not data:
+        return file_digest(path)
+    return digest_value("onnx-source", [file_digest(file) for file in (path, *data)])
 
 
 def factory_digest(location: str) -> Digest:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from pathlib import Path
 
 import onnx
@@ -61,6 +62,26 @@ def load_source(path: Path, contract: EncoderContract) -> onnx.ModelProto:
             remedy="Its outputs are: " + ", ".join(sorted(present)) + ". Correct the contract.",
         )  # fmt: skip
     return keep_outputs(model, declared)
+
+
+def external_files(path: Path) -> tuple[Path, ...]:
+    """The data files that an ONNX file names, where they would lie beside it, sorted.
+
+    What they hold is part of the model. Raises as `read_onnx` does.
+    """
+    try:
+        with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, prot=mmap.PROT_READ) as data:
+            if data.find(b"location") < 0:  # the key of every reference to such a file
+                return ()
+    except (OSError, ValueError):  # absent or empty: said by whoever reads it
+        return ()
+    named = {
+        external_data_helper.ExternalDataInfo(tensor).location
+        for graph in graphs(read_onnx(path).graph)
+        for tensor in graph.initializer
+        if external_data_helper.uses_external_data(tensor)
+    }
+    return tuple(path.parent / name for name in sorted(named))
 
 
 def _inline_external_data(model: onnx.ModelProto, path: Path) -> None:
