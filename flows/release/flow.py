@@ -49,11 +49,15 @@ def read_pipeline(path: Path) -> Pipeline:
     try:
         if path.stat().st_size > MAX_PIPELINE_BYTES:
             raise BadInput(
-                f"a pipeline file may have {MAX_PIPELINE_BYTES} bytes at most", where=str(path)
+                f"a pipeline file may have {MAX_PIPELINE_BYTES} bytes at most",
+                where=str(path),
+                remedy="Move data out of the file: it describes a service, it does not hold it.",
             )
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise BadInput("the pipeline file is not UTF-8 text", where=str(path)) from error
+        raise BadInput(
+            "the pipeline file is not UTF-8 text", where=str(path), remedy="Save it as UTF-8."
+        ) from error
     except OSError as error:
         raise NotFound(
             f"the pipeline file cannot be read: {error.strerror}",
