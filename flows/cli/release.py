@@ -8,11 +8,15 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from prefect.events.worker import EventsWorker
+from prefect.logging.handlers import APILogWorker
+from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from flows.cli.output import Document, answer, console, notices
 from flows.cli.progress import ProgressBars
 from flows.cli.tables import show_deployment, show_engines, show_gates
 from flows.home import Home
+from flows.orchestrator import embedded_orchestrator
 from flows.progress import report_to
 from flows.release.flow import release as release_flow
 from flows.workspace import actor
@@ -42,7 +46,12 @@ def release(
 
 def run_release(pipeline: Path, approve_as: list[str], *, deploy: bool) -> dict[str, Any]:
     """The flow run; its document, or its ModalgateError."""
-    return release_flow(str(pipeline), author=actor(), approve_as=approve_as, deploy=deploy)
+    with embedded_orchestrator() as url, temporary_settings({PREFECT_API_URL: url} if url else {}):
+        try:
+            return release_flow(str(pipeline), author=actor(), approve_as=approve_as, deploy=deploy)
+        finally:  # what was seen is told before the server goes, or the exit waits for it
+            APILogWorker.drain_all(timeout=10)
+            EventsWorker.drain_all(timeout=10)
 
 
 def show(document: Document) -> None:
