@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from contextlib import nullcontext
 from pathlib import Path
@@ -18,9 +19,11 @@ from flows.cli.tables import show_deployment, show_engines, show_gates
 from flows.home import Home
 from flows.orchestrator import embedded_orchestrator
 from flows.progress import report_to
+from flows.release.flow import read_pipeline
 from flows.release.flow import release as release_flow
 from flows.workspace import actor
 from validators.contracts.digest import short
+from validators.contracts.errors import Unavailable
 
 
 def release(
@@ -46,9 +49,18 @@ def release(
 
 def run_release(pipeline: Path, approve_as: list[str], *, deploy: bool) -> dict[str, Any]:
     """The flow run; its document, or its ModalgateError."""
+    read_pipeline(pipeline)  # a wrong file is said at once, before anything is started
     with embedded_orchestrator() as url, temporary_settings({PREFECT_API_URL: url} if url else {}):
         try:
             return release_flow(str(pipeline), author=actor(), approve_as=approve_as, deploy=deploy)
+        except RuntimeError as error:
+            if "Failed to reach API" not in str(error):  # as Prefect says it
+                raise
+            raise Unavailable(
+                "the orchestrator does not answer",
+                where=os.environ.get("PREFECT_API_URL", ""),
+                remedy="Start that server, or unset PREFECT_API_URL to use an embedded one.",
+            ) from error
         finally:  # what was seen is told before the server goes, or the exit waits for it
             APILogWorker.drain_all(timeout=10)
             EventsWorker.drain_all(timeout=10)
