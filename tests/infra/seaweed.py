@@ -62,7 +62,10 @@ class Seaweed:
         client = self.client()
         for _ in range(_START_TRIES):
             with contextlib.suppress(BotoCoreError, ClientError):
-                with contextlib.suppress(client.exceptions.BucketAlreadyExists):
+                with contextlib.suppress(
+                    client.exceptions.BucketAlreadyExists,
+                    client.exceptions.BucketAlreadyOwnedByYou,
+                ):
                     client.create_bucket(Bucket=name)
                 client.put_object(Bucket=name, Key="probe", Body=b"up")
                 client.delete_object(Bucket=name, Key="probe")

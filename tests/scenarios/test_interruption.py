@@ -62,9 +62,18 @@ def require_clean(stage: Stage, versions: int = 1) -> None:
     assert not list((stage.home / "rollouts").iterdir())
 
 
-def test_killed_after_each_step_it_goes_on_with_the_next(fresh: Stage, project: Project) -> None:
+@pytest.mark.parametrize(
+    "boundaries",
+    [
+        pytest.param(BOUNDARIES[1::3], id="some"),
+        pytest.param(BOUNDARIES, id="all", marks=pytest.mark.heavy),
+    ],
+)
+def test_killed_after_each_step_it_goes_on_with_the_next(
+    fresh: Stage, project: Project, boundaries: tuple[str, ...]
+) -> None:
     recorded: dict[str, float] = {}
-    for boundary in BOUNDARIES:
+    for boundary in boundaries:
         run = fresh.start(*release_arguments(project))
         assert kill_when(run, step_ended(run, boundary)), run.progress()
         now = {
@@ -85,11 +94,12 @@ def test_killed_after_each_step_it_goes_on_with_the_next(fresh: Stage, project: 
 @pytest.mark.parametrize(
     ("middle", "pattern"),
     [
-        ("an engine being built", "engines/work/*/engine*"),
+        pytest.param("an engine being built", "engines/work/*/engine*", marks=pytest.mark.heavy),
         ("the rehearsal's gateway running", "quarantine/**/gateway-1.json"),
         ("the registry being written", "registry/artifacts/**/bundle.json"),
-        ("the canary taking traffic", "rollouts/shapes.json"),
+        pytest.param("the first traffic", "rollouts/shapes.json", marks=pytest.mark.heavy),
     ],
+    ids=lambda value: value.partition("/")[0],
 )
 def test_killed_in_the_middle_of_a_step_it_does_that_step_again(
     fresh: Stage, project: Project, middle: str, pattern: str
