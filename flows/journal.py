@@ -81,6 +81,14 @@ class Journal:
         self.runs.append(watch.stop(cached))
         return value
 
+    def measure(self, name: str) -> Callable[[bool], None]:
+        """Start timing a step that finds its own results; call what is returned when it is done.
+
+        Its argument says whether the result was found. Steps that run at once share processor time.
+        """
+        watch = _Watch(name)
+        return lambda cached: self.runs.append(watch.stop(cached))
+
     def key(self, name: str, inputs: object) -> Digest:
         return digest_value("step", {"name": name, "code": self._code, "inputs": inputs})
 

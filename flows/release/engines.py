@@ -79,6 +79,7 @@ def build_engine(release: Release, work: EngineWork) -> tuple[EngineBuild, Verdi
     """One engine, built or found by its key, and verified where this host can run it."""
     step = f"engine {work.label}"
     reporter().started(step)
+    measured = release.journal.measure(step)
     entry, plan, contract = work.entry, work.plan, work.exported.contract
     spec = specify(
         contract,
@@ -102,6 +103,7 @@ def build_engine(release: Release, work: EngineWork) -> tuple[EngineBuild, Verdi
             now_s=release.workspace.clock.wall_ns() / 1e9,
         )
         verdict, engine = verified.verdict, verified.engine or built
+    measured(built.cached)
     reporter().finished(step, "found" if built.cached else "built")
     return EngineBuild(_bundled(engine, plan), built.cached), verdict
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import sys
 from pathlib import Path
 
 from rich.console import Console
@@ -22,7 +23,7 @@ def main() -> None:
     parser.add_argument("--peers", choices=["default", "all"], default="default")
     parser.add_argument("--repeats", type=int, default=1, choices=range(1, 21))
     arguments = parser.parse_args()
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 140)
     if arguments.name == "peers":
         console.print("no benchmark needs a peer's environment yet")
         return
