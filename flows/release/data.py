@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,7 +28,7 @@ from services.privacy_audit.certificate import issue_certificate
 from validators.contracts.dataset import Dataset
 from validators.contracts.digest import Digest, canonical_json
 from validators.contracts.documents import load
-from validators.contracts.errors import BadInput, Conflict
+from validators.contracts.errors import BadInput, Conflict, ModalgateError
 from validators.contracts.verdict import Verdict
 from validators.lineage.gate import assess_lineage
 from validators.lineage.summary import LineageSummary, summarise
@@ -187,10 +188,26 @@ def _raw_folder(release: Release) -> Iterator[Path]:
         raise BadInput(f"there is no data source of kind {source.kind!r}", where="data")
     folder = Path(mkdtemp(prefix=RAW_PREFIX, dir=release.quarantine_folder))
     try:
-        load_factory(source.location)(folder)
+        _fill(folder, source.location)
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _fill(folder: Path, location: str) -> None:
+    """Run the user's factory. Raises BadInput where it fails, whatever it raises itself."""
+    make = load_factory(location)
+    try:
+        make(folder)
+    except ModalgateError:
+        raise
+    except Exception as error:  # the user's code: anything may come out of it
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        raise BadInput(
+            f"the data factory raised {type(error).__name__}",
+            where=f"{location}, {Path(last.filename).name}:{last.lineno}",
+            remedy="Call it by itself with an empty folder, and mend it.",
+        ) from error
 
 
 def _release_key(release: Release) -> ReleaseKey:
