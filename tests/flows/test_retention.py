@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from flows.retention import purge, reachable, sweep
+from flows.home import Home
+from flows.locks import shared
+from flows.retention import purge, reachable, sweep, tidied
+from flows.workspace import Workspace
 from infra.objects.folder import FolderStore
 from validators.contracts.digest import canonical_json
 
@@ -45,3 +48,22 @@ def test_purging_the_quarantine_leaves_nothing(store: FolderStore) -> None:
     store.put(b"raw too")
     assert purge(store) == 2
     assert list(store.objects()) == [] == list(store.references())
+
+
+def test_a_release_that_ends_leaves_nothing_unreachable(tmp_path: Path) -> None:
+    workspace = Workspace(Home(tmp_path / "home"))
+    lost = workspace.store.put(b"of a killed release")
+    with pytest.raises(RuntimeError), tidied(workspace):
+        assert workspace.store.contains(lost)
+        kept = workspace.store.put(b"of this one")
+        workspace.store.set_reference("steps/x", kept, expected=None)
+        raise RuntimeError("it failed")
+    assert list(workspace.store.objects()) == [kept]
+
+
+def test_nothing_is_swept_while_another_release_writes(tmp_path: Path) -> None:
+    workspace = Workspace(Home(tmp_path / "home"))
+    with shared(workspace.home.lock("store")):
+        with tidied(workspace):
+            half = workspace.store.put(b"not yet referred to")
+        assert workspace.store.contains(half)

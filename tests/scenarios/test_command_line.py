@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -66,20 +64,19 @@ def test_doctor_names_what_is_ill(fresh: Stage) -> None:
 
 
 def test_what_factories_print_does_not_touch_the_document(
-    fresh: Stage, project: Project, tmp_path: Path
+    fresh: Stage, project: Project, tmp_path: Path, prefect_url: str
 ) -> None:
     (tmp_path / "chattering.py").write_text(CHATTER)
     project.edit(lambda document: document.update(data={"factory": "chattering:build"}))
-    ended = subprocess.run(
-        [sys.executable, "-W", "always", "-m", "flows.cli", *release_arguments(project), "--json"],
-        env={**os.environ, "MODALGATE_HOME": str(fresh.home), "PYTHONPATH": str(tmp_path)},
-        capture_output=True, text=True, check=False,
+    ran = fresh.command(
+        *release_arguments(project), "--json",
+        PYTHONPATH=str(tmp_path), PYTHONWARNINGS="always", PREFECT_API_URL=prefect_url,
     )  # fmt: skip
-    document = json.loads(ended.stdout)
-    assert (ended.returncode, document["status"]) == (1, "failed")
-    assert "SystemError" in document["error"]["what"]
-    assert "printed by a factory" in ended.stderr
-    assert "written by a library" in ended.stderr
+    assert (ran.code, ran.document["status"]) == (2, "bad-input")
+    assert ran.document["error"]["what"] == "the data factory raised SystemError"
+    assert "chattering.py:6" in ran.document["error"]["where"]
+    assert "printed by a factory" in ran.stderr
+    assert "written by a library" in ran.stderr
 
 
 def test_for_people_there_are_tables_and_progress_on_the_other_stream(

@@ -76,6 +76,19 @@ def test_two_people_approve_and_deploy_brings_it_up(reviewed: Stage) -> None:
     assert entries.count(("ana", "approve")) == 2  # of version 1, and once of version 2
 
 
+@pytest.mark.heavy
+def test_a_canary_that_nobody_uses_is_not_promoted(reviewed: Stage) -> None:
+    """Unmeasured is never a pass: without traffic it waits a minute, then gives it all back."""
+    for person in ("ana", "ben"):
+        assert decide(reviewed, "approve", person).code == 0
+    assert reviewed.cli("deploy", SERVICE, "1", "--json").code == 0
+    ran = reviewed.cli("deploy", SERVICE, VERSION, "--no-probe", "--json")
+    assert (ran.code, ran.document["status"]) == (5, "rolled-back")
+    assert ran.document["verdicts"][0]["outcome"] == "INCONCLUSIVE"
+    assert reviewed.evidence("rollout")["outcome"] == "INCONCLUSIVE"
+    assert reviewed.aliases()["champion"] == "1"
+
+
 def test_one_rejection_and_the_version_is_never_deployed(reviewed: Stage) -> None:
     assert decide(reviewed, "approve", "ana").code == 0
     assert decide(reviewed, "reject", "ben").document["review"] == "rejected"
