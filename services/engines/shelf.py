@@ -46,13 +46,7 @@ class Shelf:
         if not self._whole(found.manifest.engine):
             self.store.delete(found.manifest.engine)  # else putting it again would change nothing
             return None
-        described = (found.manifest.inputs, found.manifest.outputs)
-        if described == (contract.inputs, contract.outputs):
-            return found
-        renewed = dataclasses.replace(
-            found.manifest, inputs=contract.inputs, outputs=contract.outputs
-        )
-        return self._keep(_built_name(spec.key), renewed, cached=True)
+        return found if _describes(found, contract) else self._renew(found, contract)
 
     def keep_built(self, manifest: EngineManifest, contract: EncoderContract) -> ObtainedEngine:
         """Seal and name a build; where another builder of this store was first, theirs."""
@@ -76,7 +70,32 @@ class Shelf:
         return found if same and found.manifest.verified_on == host else None
 
     def keep_verified(self, manifest: EngineManifest, host: HostIdentity) -> ObtainedEngine:
-        return self._keep(_verified_name(manifest.key, host), manifest, cached=False)
+        """Seal and name a verified build; where another release was first, theirs.
+
+        Raises:
+            Conflict: what the other release verified is not exactly this build.
+        """
+        try:
+            return self._keep(_verified_name(manifest.key, host), manifest, cached=False)
+        except Conflict:
+            theirs = self.verified(manifest, host)
+            if theirs is None:
+                raise
+            return theirs
+
+    def _renew(self, found: ObtainedEngine, contract: EncoderContract) -> ObtainedEngine:
+        """The same build under this contract; where another release renewed it so, theirs."""
+        name = _built_name(found.manifest.key)
+        renewed = dataclasses.replace(
+            found.manifest, inputs=contract.inputs, outputs=contract.outputs
+        )
+        try:
+            return self._keep(name, renewed, cached=True)
+        except Conflict:
+            theirs = self._read(name)
+            if theirs is None or theirs.manifest != renewed:
+                raise
+            return theirs
 
     def _read(self, name: str) -> ObtainedEngine | None:
         """None where nothing is named, or what is named is gone, changed or not signed by us."""
@@ -107,6 +126,11 @@ class Shelf:
                     yield chunk
 
             return digest_chunks(chunks()) == engine
+
+
+def _describes(found: ObtainedEngine, contract: EncoderContract) -> bool:
+    described = (found.manifest.inputs, found.manifest.outputs)
+    return described == (contract.inputs, contract.outputs)
 
 
 def _built_name(key: Digest) -> str:
