@@ -202,6 +202,39 @@ def test_an_entry_written_past_the_rules_does_not_count(second: LedgerEntry) -> 
     assert state == approved(REQUEST, "ben")
 
 
+def rolled_back(sequence: int, model: str = "storefront", version: str = "3") -> LedgerEntry:
+    written = replace(entry(sequence, by("ops"), version), model=model, details=())
+    return replace(written, action="roll-back")
+
+
+def test_a_version_that_was_rolled_back_has_to_be_approved_again() -> None:
+    before = [entry(1, by("ben")), entry(2, by("cem")), rolled_back(3)]
+    state = from_ledger(before, REQUEST)
+    assert standing(state, 10).approved_by == ()
+    assert status(state, 10) is ReviewStatus.AWAITING
+    again = from_ledger([*before, entry(4, by("ben")), entry(5, by("cem"))], REQUEST)
+    assert again == approved(REQUEST, "ben", "cem")
+
+
+@pytest.mark.parametrize("other", [rolled_back(3, model="else"), rolled_back(3, version="2")])
+def test_another_version_rolled_back_takes_no_approval_away(other: LedgerEntry) -> None:
+    entries = [entry(1, by("ben")), entry(2, by("cem")), other]
+    assert from_ledger(entries, REQUEST) == approved(REQUEST, "ben", "cem")
+
+
+def test_an_objection_outlives_a_roll_back_unless_it_was_settled() -> None:
+    entries = [
+        entry(1, by("ben", Action.REQUEST_CHANGES)),
+        entry(2, by("cem", Action.REQUEST_CHANGES)),
+        entry(3, by("cem")),
+        rolled_back(4),
+    ]
+    state = from_ledger(entries, REQUEST)
+    assert [item.actor for item in state.decisions] == ["ben"]
+    rejected = from_ledger([entry(1, by("ben", Action.REJECT)), rolled_back(2)], REQUEST)
+    assert status(rejected, 10) is ReviewStatus.REJECTED
+
+
 actors = st.sampled_from(["ana", "ben", "Ben", "cem", "dora"])
 decisions = st.lists(st.tuples(actors, st.sampled_from(Action), st.booleans(), st.booleans()))
 
