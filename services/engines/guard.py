@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from services.engines.tensors import numpy_type
 from validators.contracts.engine import ShapeProfile
 from validators.contracts.errors import BadInput
 from validators.contracts.ports import Tensors
-from validators.contracts.tensors import TensorSpec, bind_shape
+from validators.contracts.tensors import Meaning, TensorSpec, bind_shape
 
 
 def check_feeds(
@@ -18,7 +22,8 @@ def check_feeds(
 
     Raises:
         BadInput: a missing, unknown or mistyped tensor, a shape that contradicts the contract, or
-            one outside every profile.
+            one outside every profile; a token id outside its range, which an engine would read
+            past its table for; a number that is not finite.
     """
     _check_names(feeds, inputs)
     dims: dict[str, int] = {}
@@ -34,6 +39,8 @@ def check_feeds(
     shapes = {name: array.shape for name, array in feeds.items()}
     for index, profile in enumerate(profiles):
         if profile.covers(shapes):
+            for spec in inputs:
+                _check_values(spec, feeds[spec.name])
             return index
     raise BadInput(
         "the inputs' shapes are outside every profile of this engine",
@@ -55,6 +62,31 @@ def _check_names(feeds: Tensors, inputs: Sequence[TensorSpec]) -> None:
             f"this engine has no input {unknown[0][:80]!r}",
             remedy="Send only: " + ", ".join(sorted(wanted)) + ".",
         )
+
+
+def _check_values(spec: TensorSpec, array: npt.NDArray[Any]) -> None:
+    if spec.meaning is Meaning.TOKEN_IDS and spec.value_range is not None:
+        _check_range(spec, array, spec.value_range)
+    # A mask may hold minus infinity, to be added to scores.
+    floating = np.issubdtype(array.dtype, np.floating)
+    if floating and spec.meaning is not Meaning.ATTENTION_MASK and not np.isfinite(array).all():
+        raise BadInput(
+            f"input {spec.name} holds numbers that are not finite",
+            where=spec.describe(),
+            remedy="Send no NaN and no infinity.",
+        )
+
+
+def _check_range(spec: TensorSpec, array: npt.NDArray[Any], limits: tuple[float, float]) -> None:
+    lowest, highest = array.min(), array.max()
+    if lowest >= limits[0] and highest <= limits[1]:
+        return
+    found = lowest if lowest < limits[0] else highest
+    raise BadInput(
+        f"input {spec.name} holds {found}, outside {limits[0]:.15g} to {limits[1]:.15g}",
+        where=spec.describe(),
+        remedy="Send ids of the encoder's own tokenizer.",
+    )
 
 
 def _describe(profile: ShapeProfile) -> str:

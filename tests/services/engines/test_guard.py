@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from services.engines.guard import check_feeds
-from tests.services.engines.models import TEXT, TEXT_PROFILES
+from tests.services.engines.models import IMAGE, IMAGE_PROFILES, TEXT, TEXT_PROFILES, profile
 from validators.contracts.errors import BadInput
+from validators.contracts.tensors import DType, Meaning, TensorSpec
 
 
 def _feeds(batch: int, tokens: int, **changes: Any) -> dict[str, Any]:
@@ -42,3 +43,37 @@ def test_what_the_contract_or_every_profile_excludes_is_refused(
         check_feeds(feeds, TEXT.inputs, TEXT_PROFILES)
     assert said in caught.value.what
     assert caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("found", "said"), [(100, "holds 100, outside 0 to 99"), (-1, "holds -1, outside 0 to 99")]
+)
+def test_a_token_id_outside_its_range_is_refused(found: int, said: str) -> None:
+    feeds = _feeds(1, 8)
+    feeds["ids"][0, 3] = found
+    with pytest.raises(BadInput) as caught:
+        check_feeds(feeds, TEXT.inputs, TEXT_PROFILES)
+    assert caught.value.what == f"input ids {said}"
+    assert "ids INT64" in caught.value.where
+    feeds["ids"][0, :2] = 0, 99
+    feeds["ids"][0, 3] = 5
+    assert check_feeds(feeds, TEXT.inputs, TEXT_PROFILES) == 0
+
+
+@pytest.mark.parametrize("strange", [np.nan, np.inf, -np.inf])
+def test_numbers_that_are_not_finite_are_refused(strange: float) -> None:
+    pixels = np.zeros((1, 3, 16, 16), np.float32)
+    pixels[0, 1, 2, 3] = strange
+    with pytest.raises(BadInput, match="input pixels holds numbers that are not finite"):
+        check_feeds({"pixels": pixels}, IMAGE.inputs, IMAGE_PROFILES)
+
+
+def test_finite_numbers_outside_their_range_are_let_through() -> None:
+    pixels = np.full((1, 3, 16, 16), 7.0, np.float32)
+    assert check_feeds({"pixels": pixels}, IMAGE.inputs, IMAGE_PROFILES) == 0
+
+
+def test_a_mask_of_minus_infinity_is_let_through() -> None:
+    spec = TensorSpec("mask", DType.FP32, ("batch", 4), Meaning.ATTENTION_MASK)
+    mask = np.full((1, 4), -np.inf, np.float32)
+    assert check_feeds({"mask": mask}, [spec], [profile(("mask", (1, 4), (1, 4), (1, 4)))]) == 0

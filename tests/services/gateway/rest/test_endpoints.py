@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import dataclasses
 import json
 from typing import Any
 
@@ -11,11 +12,14 @@ import httpx
 import numpy as np
 import pytest
 
+from services.engines.guard import check_feeds
 from services.gateway.gateway import Gateway
 from services.gateway.scheduler import QueueLimits
 from services.gateway.settings import GatewaySettings
 from tests.services.gateway import toy as t
 from tests.services.gateway.conftest import StartGateway, until
+from validators.contracts.engine import ShapeProfile, ShapeRange
+from validators.contracts.ports import Tensors
 
 HEADER_LENGTH = "Inference-Header-Content-Length"
 
@@ -318,6 +322,33 @@ async def test_a_malformed_binary_body_is_refused(
         headers={HEADER_LENGTH: header_length or str(len(header))},
     )
     assert response.status_code == 400, response.text
+
+
+async def test_a_token_id_that_the_encoder_has_no_row_for_is_400(
+    start_gateway: StartGateway,
+) -> None:
+    text = next(item for item in t.CONTRACTS if item.name == "text")
+    ids, mask = text.inputs
+    inputs = (dataclasses.replace(ids, value_range=(0.0, 3.0)), mask)
+    shapes = tuple(ShapeRange(item.name, (1, 1), (1, 4), (8, 16)) for item in inputs)
+
+    def guarded(feeds: Tensors) -> t.Outputs:
+        check_feeds(feeds, inputs, (ShapeProfile(shapes),))
+        return t.run_text(feeds)
+
+    def tensor(name: str, data: list[int]) -> dict[str, Any]:
+        return {"name": name, "shape": [1, len(data)], "datatype": "INT64", "data": data}
+
+    async with (
+        start_gateway({"text": guarded}) as gateway,
+        httpx.AsyncClient(base_url=gateway.rest_url, timeout=60) as session,
+    ):
+        for found, status in ((3, 200), (4, 400), (-1, 400), (2**62, 400)):
+            tensors = [tensor("input_ids", [1, found]), tensor("attention_mask", [1, 1])]
+            response = await session.post("/v2/models/text/infer", json={"inputs": tensors})
+            assert response.status_code == status, response.text
+            if status == 400:
+                assert f"input_ids holds {found}, outside 0 to 3" in response.json()["error"]
 
 
 async def test_an_unknown_model_is_404(client: httpx.AsyncClient) -> None:
