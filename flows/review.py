@@ -8,6 +8,8 @@ from flows.release.bundle import find
 from flows.release.register import AUTHOR_TAG, record_of
 from flows.release.values import ReleaseRecord
 from flows.workspace import Workspace
+from services.deidentify.policy import load_policy
+from services.privacy_audit.certificate import verify_certificate
 from validators.contracts.bundle import Bundle
 from validators.contracts.documents import load
 from validators.contracts.errors import Blocked, NotFound
@@ -145,11 +147,21 @@ def standing_of(workspace: Workspace, state: ReviewState) -> ReviewStatus:
     return status(state, workspace.clock.wall_ns() / 1e9)
 
 
-def require_certificate(found: Registered) -> None:
-    """The deployment demands the bundle's own certificate. Raises Blocked."""
-    if found.record.certificate != found.bundle.certificate:
+def require_certificate(workspace: Workspace, found: Registered) -> None:
+    """The deployment demands a certificate: signed, whole, and about this bundle's own data.
+
+    Raises:
+        Blocked: it is gone.  Refused: it was changed, or is about other data or another policy.
+    """
+    policy = load_policy(found.pipeline.gates.privacy_policy)
+    try:
+        document = workspace.store.get(found.bundle.certificate)
+    except NotFound as error:
         raise Blocked(
-            "the certificate on record is not the bundle's",
-            where=found.version.version,
-            remedy="Release again.",
-        )
+            "the bundle's privacy certificate is not in the store",
+            where=f"{found.version.model} {found.version.version}",
+            remedy="Restore the store, or release again.",
+        ) from error
+    verify_certificate(
+        document, workspace.verifier, dataset=found.bundle.dataset, policy=policy.digest
+    )

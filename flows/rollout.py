@@ -6,6 +6,7 @@ the next `deploy` of the same version: the target's verbs are idempotent, what w
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from infra.files import write_atomically
 from validators.contracts.deployment import DeploymentStatus, RevisionStats
 from validators.contracts.digest import Digest, canonical_json, short
 from validators.contracts.documents import load
-from validators.contracts.errors import RolledBack, Unavailable
+from validators.contracts.errors import Refused, RolledBack, Unavailable
 from validators.contracts.ports import DeploymentTarget
 from validators.contracts.verdict import Verdict
 from validators.review.verdict import require_approval
@@ -83,11 +84,11 @@ def roll_out(workspace: Workspace, found: Registered, *, probe: bool) -> RolledO
     service = found.version.model
     with exclusive(workspace.home.lock(f"rollout-{service}"), f"a rollout of {service}"):
         require_approval(review_of(workspace, found), workspace.clock.wall_ns() / 1e9)
-        require_certificate(found)
+        require_certificate(workspace, found)
         target = workspace.target(found.pipeline.deployment.target)
         champion = workspace.registry.alias(service, CHAMPION)
         if champion is not None and champion.version == found.version.version:
-            status = target.apply(revision_of(workspace, found.bundle))
+            status = _bring_up(workspace, target, found)
             if status.stable == short(found.version.bundle):  # live, or stopped and now back
                 return RolledOut(status, None)
         return _Rollout(workspace, found, target, probe).run()
@@ -107,7 +108,7 @@ class _Rollout:
         if record is not None and record.state.ending is not None:
             state = record.state  # killed between the decision and its end
         else:
-            status = self._target.apply(revision_of(self._workspace, self._found.bundle))
+            status = _bring_up(self._workspace, self._target, self._found)
             state = resume(record.state, self._now_s()) if record else self._begin(status)
             self._write(state)
             state = self._drive(state, status)
@@ -235,7 +236,10 @@ def roll_back(
 ) -> DeploymentStatus:
     """Give the traffic back to the revision before, and move the aliases with it."""
     target = workspace.target(target_name)
+    before = target.status(service)
     status = target.roll_back(service, reason)
+    if status.stable == before.stable and before.canary is None:
+        return status  # rolled back before: nothing moved, so nothing is recorded
     registry = workspace.registry
     champion, previous = registry.alias(service, CHAMPION), registry.alias(service, ROLLBACK)
     if champion is not None and previous is not None and status.stable != short(champion.bundle):
@@ -252,6 +256,18 @@ def roll_back(
         details={"serving": status.stable or ""},
     )  # fmt: skip
     return status
+
+
+def _bring_up(
+    workspace: Workspace, target: DeploymentTarget, found: Registered
+) -> DeploymentStatus:
+    """Apply the bundle; a laid-out folder that does not hold any more is laid out again, once."""
+    revision = revision_of(workspace, found.bundle)
+    try:
+        return target.apply(revision)
+    except Refused:
+        shutil.rmtree(revision.bundle_path, ignore_errors=True)
+        return target.apply(revision_of(workspace, found.bundle))
 
 
 def _settle(workspace: Workspace, found: Registered) -> None:

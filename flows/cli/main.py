@@ -13,8 +13,11 @@ from collections.abc import Callable, Sequence
 
 import typer
 
+from flows.cli.exits import BAD_INPUT
+from flows.cli.output import answered, refuse
 from flows.home import Home
 from flows.orchestration import prepare
+from validators.contracts.errors import BadInput, ModalgateError
 
 VERBS: dict[str, str] = {
     "release": "Take a pipeline through every gate to a running service.",
@@ -29,6 +32,9 @@ VERBS: dict[str, str] = {
     "demo": "Release the reference service and ask it things.",
 }
 """Verb → its one line of help. The module `flows.cli.<verb>` has `register(app)`."""
+
+_STATELESS = ("schema",)
+"""Verbs that need no state folder."""
 
 
 def build(arguments: Sequence[str]) -> typer.Typer:
@@ -46,7 +52,7 @@ def build(arguments: Sequence[str]) -> typer.Typer:
     def modalgate() -> None:
         """Release gates, engines and serving for multimodal models."""
 
-    named = next((word for word in arguments if not word.startswith("-")), None)
+    named = _verb(arguments)
     completing = "_MODALGATE_COMPLETE" in os.environ
     for verb, text in VERBS.items():
         if verb == named or completing:
@@ -66,5 +72,19 @@ def _absent(verb: str) -> Callable[[], None]:
 def run() -> None:
     """The console script."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    prepare(Home.from_environment())
-    build(sys.argv[1:])()
+    arguments = sys.argv[1:]
+    try:
+        if _verb(arguments) in VERBS and _verb(arguments) not in _STATELESS:
+            prepare(Home.from_environment())
+        build(arguments)()
+    except ModalgateError as error:  # before any verb could answer: the state folder
+        refuse(error, as_json="--json" in arguments)
+    except SystemExit as ended:
+        if ended.code == BAD_INPUT and "--json" in arguments and not answered():
+            what, remedy = "the command line is wrong", "Read: modalgate VERB --help"
+            refuse(BadInput(what, where=" ".join(arguments), remedy=remedy), as_json=True)
+        raise
+
+
+def _verb(arguments: Sequence[str]) -> str | None:
+    return next((word for word in arguments if not word.startswith("-")), None)

@@ -37,13 +37,36 @@ def answer(
     with _kept_for_the_document() if as_json else nullcontext():
         code, document = _done(work)
     if as_json:
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(plain(document))).decode() + "\n")
+        _print(document)
     else:
         if len(document) > ("error" in document) + 1:
             show(document)
         if "error" in document:
             _complain(document["error"])
     raise typer.Exit(code)
+
+
+def refuse(error: ModalgateError, *, as_json: bool) -> NoReturn:
+    """Leave with an error that came before any verb's work."""
+    code = exit_code(error)
+    if as_json:
+        _print({"status": STATUSES[code], "error": error.document()})
+    else:
+        _complain(error.document())
+    sys.exit(code)
+
+
+def answered() -> bool:
+    """Whether this process has printed its document."""
+    return bool(_PRINTED)
+
+
+_PRINTED: list[bool] = []
+
+
+def _print(document: Document) -> None:
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(plain(document))).decode() + "\n")
+    _PRINTED.append(True)
 
 
 def _done(work: Callable[[], Document]) -> tuple[int, dict[str, Any]]:

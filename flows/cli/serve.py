@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-import os
+import json
 import secrets
-import sys
+import signal
+import subprocess
+import time
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from flows.cli.output import answer, console
+from flows.cli.output import Document, answer, console
 from flows.release.bundle import revision_of
-from flows.review import registered, review_of
+from flows.review import Registered, registered, require_certificate, review_of
 from flows.workspace import SERVE_COMMAND, Workspace
+from validators.contracts.errors import Unavailable
 from validators.review.verdict import require_approval
+
+STATE_FILE = "gateway.json"
+_LOOK_S = 0.1
 
 
 def serve(
@@ -25,36 +32,55 @@ def serve(
     grpc_port: Annotated[int, typer.Option(min=0, max=65535, help="0: the system chooses.")] = 0,
 ) -> None:
     """Serve an approved version on this terminal until it is interrupted; it drains, then ends."""
-    command: list[str] = []
 
-    def work() -> dict[str, str]:
+    def work() -> Document:
         workspace = Workspace.open()
         found = registered(workspace, service, version)
         require_approval(review_of(workspace, found), workspace.clock.wall_ns() / 1e9)
-        revision = revision_of(workspace, found.bundle)
-        folder = workspace.home.folder("serve", service)
-        token = folder / "token"
-        token.touch(mode=0o600)
-        token.write_text(secrets.token_urlsafe(32))
-        command.extend(
-            [
-                *SERVE_COMMAND,
-                *("--service", service, "--bundle", revision.bundle_path, "--name", revision.name),
-                *("--rest-port", str(rest_port), "--grpc-port", str(grpc_port)),
-                *("--admin-port", "0", "--state-file", str(folder / "gateway.json")),
-                *("--token-file", str(token), "--trusted-keys", str(workspace.trusted_keys)),
-            ]
-        )
+        require_certificate(workspace, found)
+        folder = workspace.home.folder("serve", found.version.model)
+        ports = ("--rest-port", str(rest_port), "--grpc-port", str(grpc_port), "--admin-port", "0")
+        command = [*_command(workspace, found, folder), *ports]
+        code = _run(command, folder / STATE_FILE)
+        if code:
+            raise Unavailable(
+                f"the gateway ended with exit code {code}",
+                where=service,
+                remedy="Read its last line above; choose another port where one is taken.",
+            )
         return {"service": service}
 
-    try:
-        answer(work, lambda _: None, as_json=False)
-    except typer.Exit as ended:
-        if ended.exit_code or not command:
-            raise
-    console.print(f"serving {service}; end with Ctrl-C")
-    sys.stdout.flush()
-    os.execv(command[0], command)  # noqa: S606 the gateway takes this process's place
+    answer(work, lambda _: None, as_json=False)
+
+
+def _command(workspace: Workspace, found: Registered, folder: Path) -> list[str]:
+    revision = revision_of(workspace, found.bundle)
+    token = folder / "token"
+    token.touch(mode=0o600)
+    token.write_text(secrets.token_urlsafe(32))
+    return [
+        *SERVE_COMMAND,
+        *("--service", revision.service, "--bundle", revision.bundle_path),
+        *("--name", revision.name, "--state-file", str(folder / STATE_FILE)),
+        *("--token-file", str(token), "--trusted-keys", str(workspace.trusted_keys)),
+    ]
+
+
+def _run(command: list[str], state_file: Path) -> int:
+    """The gateway as a child of this terminal; says where it serves once it does."""
+    state_file.unlink(missing_ok=True)
+    with subprocess.Popen(command) as child:
+        signal.signal(signal.SIGTERM, lambda *_: child.terminate())
+        try:
+            while child.poll() is None and not state_file.exists():
+                time.sleep(_LOOK_S)
+            if child.poll() is None:
+                found = json.loads(state_file.read_text())
+                console.print(f"REST  {found['rest_url']}/v1/answer")
+                console.print(f"gRPC  {found['grpc_address']}   (end with Ctrl-C)")
+            return child.wait()
+        except KeyboardInterrupt:
+            return child.wait()  # the terminal told the child as well: it drains
 
 
 def register(app: typer.Typer) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from prefect import task
 
+from flows.interruption import told_to_end
 from flows.progress import reporter
 from flows.release.run import STEP, Release
 from flows.release.sources import encoder_digest, read_asset
@@ -90,7 +91,7 @@ def build_engine(release: Release, work: EngineWork) -> tuple[EngineBuild, Verdi
         targets=plan.targets,
     )
     workshop = release.workspace.workshop
-    built = workshop.obtain(spec, work.exported.onnx, contract)
+    built = workshop.obtain(spec, work.exported.onnx, contract, cancel=told_to_end)
     verdict: Verdict | None = None
     engine = built
     if plan.targets == _HOST:
@@ -101,6 +102,7 @@ def build_engine(release: Release, work: EngineWork) -> tuple[EngineBuild, Verdi
             release.base,
             waivers=release.pipeline.gates.waivers,
             now_s=release.workspace.clock.wall_ns() / 1e9,
+            cancel=told_to_end,
         )
         verdict, engine = verified.verdict, verified.engine or built
     measured(built.cached)
@@ -138,7 +140,7 @@ def judge_parity(release: Release, verdicts: list[Verdict]) -> None:
 
 def _export(release: Release, entry: EncoderEntry) -> Digest:
     with scratch(release.workspace.home.folder("engines", "work")) as folder:
-        path = export_encoder(entry, release.base, folder)
+        path = export_encoder(entry, release.base, folder, cancel=told_to_end)
         return release.workspace.store.put_file(path)
 
 

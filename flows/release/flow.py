@@ -10,6 +10,7 @@ raises; what was found until then travels with the error.
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,6 +18,7 @@ from prefect import flow
 from prefect.futures import PrefectFuture
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
+from flows.interruption import interruptible
 from flows.journal import Journal
 from flows.locks import exclusive, one_of
 from flows.release import baseline as against
@@ -29,7 +31,7 @@ from flows.retention import purge, tidied
 from flows.workspace import Workspace
 from validators.contracts.bundle import Bundle
 from validators.contracts.digest import canonical_json
-from validators.contracts.errors import BadInput, ModalgateError, NotFound
+from validators.contracts.errors import BadInput, ModalgateError, NotFound, Unavailable
 from validators.contracts.pipeline import Pipeline
 from validators.contracts.pipeline_file import parse_pipeline
 from validators.contracts.ports import ModelVersion
@@ -37,6 +39,9 @@ from validators.contracts.ports import ModelVersion
 MAX_PIPELINE_BYTES = 1024 * 1024
 WORKERS = 2
 """Exports and builds at once; each runs in a child process with one thread."""
+
+MINIMUM_FREE_BYTES = 256 * 2**20
+_ROOM = f"{MINIMUM_FREE_BYTES // 2**20} MiB at least"
 
 CONCURRENT_RELEASES = 2
 """On one machine. Places are locks, since an orchestrator's slots outlive a killed run."""
@@ -94,9 +99,11 @@ def release(
     places = [workspace.home.lock(f"release-place-{n}") for n in range(CONCURRENT_RELEASES)]
     with tidied(workspace), exclusive(lock, f"a release of {pipeline.service}"), one_of(*places):
         try:
-            rehearsal.clear_leftovers(run)
-            version, bundle = _gates(run)
-            ended = review.finish(run, version, bundle)
+            _require_room(workspace)
+            with interruptible():
+                rehearsal.clear_leftovers(run)
+                version, bundle = _gates(run)
+                ended = review.finish(run, version, bundle)
             return {**run.document(), **ended, "unchanged": run.unchanged}
         except ModalgateError as error:
             error.attachment = {**error.attachment, **run.document()}
@@ -113,6 +120,18 @@ def _require_people(pipeline: Pipeline, options: ReleaseOptions) -> None:
             "this pipeline is approved by people, not by the command that releases it",
             where="deploy.review.unattended",
             remedy="Leave out --approve-as; it works for target local with unattended: true.",
+        )
+
+
+def _require_room(workspace: Workspace) -> None:
+    """A release that would fill the disk is refused before it starts."""
+    folder = workspace.home.folder()
+    free_bytes = shutil.disk_usage(folder).free
+    if free_bytes < MINIMUM_FREE_BYTES:
+        raise Unavailable(
+            f"{free_bytes / 2**20:.0f} MiB are free, and a release takes {_ROOM}",
+            where=str(folder),
+            remedy="Free some disk space, or set MODALGATE_HOME to another disk.",
         )
 
 

@@ -21,7 +21,7 @@ from services.fusion.adapters import load_adapter, to_unit
 from services.fusion.training import Pairs, TrainedAdapter, train_adapter
 from validators.contracts.bundle import BundledAsset, BundledEngine
 from validators.contracts.dataset import Dataset, Sample
-from validators.contracts.digest import canonical_json
+from validators.contracts.digest import canonical_json, digest_value
 from validators.contracts.errors import BadInput
 from validators.contracts.pipeline import Branch, Pipeline
 from validators.contracts.verdict import Finding, Outcome, Verdict, conclude
@@ -33,6 +33,7 @@ TARGET_MODALITY = "text"
 """What adapters are fitted towards: captions are the labels of every pair."""
 
 SHUFFLE_SEED = 0
+HELD_OUT_SHARE = 0.3
 
 Array = npt.NDArray[Any]
 
@@ -135,7 +136,7 @@ class _Embedder:
             if branch.modality == TARGET_MODALITY
             else self._text_vectors(captions)
         )
-        held_out = np.array([sample.tag_map().get("split") == "held-out" for sample in pairs])
+        held_out = _held_out(pairs)
         adapter = train_adapter(
             branch.adapter,
             Pairs(values, targets, captions, held_out),
@@ -168,6 +169,14 @@ class _Embedder:
 
     def _advanced(self, what: str) -> Callable[[int, int], None]:
         return lambda done, total: reporter().advanced("learn", done, total, what)
+
+
+def _held_out(pairs: Sequence[Sample]) -> npt.NDArray[np.bool_]:
+    """[N]: what no fit may see: by the tag `split`, or where no sample has one, by content."""
+    if any("split" in sample.tag_map() for sample in pairs):
+        return np.array([sample.tag_map().get("split") == "held-out" for sample in pairs])
+    shares = [int(digest_value("split", sample.media)[7:15], 16) / 2**32 for sample in pairs]
+    return np.array([share < HELD_OUT_SHARE for share in shares])
 
 
 def _alignment(fitted: Sequence[_Fitted]) -> PairScores:
