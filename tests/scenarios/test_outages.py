@@ -57,7 +57,7 @@ def test_a_disk_that_fills_up_ends_the_release_and_room_lets_it_go_on(
         disk.grow(kib=50_000)
         again = fresh.release(project).document
         assert again["status"] == "done", again.get("error")
-        assert {step["name"] for step in again["steps"] if step["cached"]} == done
+        assert {step["name"] for step in again["steps"] if step["cached"]} >= done
         assert fresh.orphans() == []
         assert fresh.cli("stop", SERVICE, "--json").code == 0
     finally:

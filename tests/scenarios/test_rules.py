@@ -102,7 +102,6 @@ def test_what_nobody_may_waive_stays_refused(released: Stage, project: Project) 
     assert outcomes(ran.document)["ingest"] == "FAIL"
 
 
-@pytest.mark.heavy
 def test_plans_for_other_hardware_are_built_and_stay_unverified(
     released: Stage, project: Project
 ) -> None:
