@@ -80,7 +80,7 @@ def assess_drift(
     if reference is None:
         extra.append(_no_reference(champion_exists))
         extra += _small(current, minimum)
-        reference, current = _halves(current)
+        reference, current = _halves(current, rules.seed)
         minimum = max(2, minimum // 2)
     extra += _missing(reference, current)
     pairs = list(_pairs(reference, current, rules))
@@ -196,15 +196,24 @@ def _no_reference(champion_exists: bool) -> Finding:
     )  # fmt: skip
 
 
-def _halves(window: DriftWindow) -> tuple[DriftWindow, DriftWindow]:
-    """Every other sample: order is by id, so neighbours are alike and the halves are fair."""
-    return _every_other(window, 0), _every_other(window, 1)
+def _halves(window: DriftWindow, seed: int) -> tuple[DriftWindow, DriftWindow]:
+    """Two random halves, the same for the same seed.
+
+    Chance alone is fair to every order: of samples that take turns, every other one is all alike.
+    Features of one length are of the same samples and are split alike.
+    """
+    first, second = (_half(window, seed, which) for which in (0, 1))
+    return first, second
 
 
-def _every_other(window: DriftWindow, start: int) -> DriftWindow:
+def _half(window: DriftWindow, seed: int, which: int) -> DriftWindow:
+    def rows(count: int) -> Array:
+        order = np.random.default_rng((seed, count)).permutation(count)
+        return np.sort(order[which::2])
+
     return DriftWindow(
-        {name: values[start::2] for name, values in window.descriptors.items()},
-        {name: vectors[start::2] for name, vectors in window.embeddings.items()},
+        {name: values[rows(len(values))] for name, values in window.descriptors.items()},
+        {name: vectors[rows(len(vectors))] for name, vectors in window.embeddings.items()},
     )
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -123,6 +125,25 @@ def test_the_first_release_warns_and_checks_its_own_halves() -> None:
     verdict = assess_drift(None, window(np.random.default_rng(11), 60), FAST)
     assert verdict.outcome is Outcome.WARN
     assert dict(verdict.metrics)["tested"] == 6
+
+
+@pytest.mark.parametrize("period", [2, 4, 7])
+def test_a_first_release_of_samples_that_take_turns_has_not_drifted(period: int) -> None:
+    colour = np.arange(80) % period
+    images = np.eye(16, dtype=np.float32)[colour]
+    turns = DriftWindow({"image.brightness": colour.astype(np.float64)}, {"image": images})
+    verdict = assess_drift(None, turns, FAST)
+    assert verdict.outcome is Outcome.WARN
+    assert [item.code for item in verdict.findings] == ["first-release"]
+
+
+def test_the_halves_follow_the_seed_and_keep_a_sample_together() -> None:
+    values = np.arange(60.0)
+    one = DriftWindow({"x": values, "y": values}, {"image": values[:, None].astype(np.float32)})
+    verdicts = [assess_drift(None, one, replace(FAST, seed=seed)) for seed in (3, 3, 4)]
+    assert verdicts[0] == verdicts[1] != verdicts[2]
+    effects = [dict(verdict.metrics) for verdict in verdicts]
+    assert all(found["effect.x"] == found["effect.y"] for found in effects)
 
 
 def test_a_first_release_of_too_few_samples_is_inconclusive() -> None:
