@@ -17,6 +17,7 @@ from services.gateway.branches import BranchResult, BranchRunner
 from services.gateway.executor import EngineExecutor, Job, expired_error
 from services.gateway.requests import Answer, BranchReport, Call, Medium, MultimodalRequest
 from services.gateway.revision import LoadedRevision
+from services.gateway.shortfall import explain_failed, explain_late
 from validators.contracts.errors import BadInput, DeadlineExceeded, Unsupported
 from validators.contracts.ports import Clock
 from validators.contracts.slo import CLASS_BOUNDS
@@ -55,8 +56,7 @@ class PipelineRunner:
             for name in self.revision.branches
             if name in media
         }
-        jobs = [self._job(name, media[name], call, until_ns[name]) for name in until_ns]
-        futures = dict(zip(until_ns, self.executor.submit(jobs), strict=True))
+        futures = self._submit(call, media, until_ns, deadline_ns)
         try:
             decision = await self._follow(futures, until_ns, deadline_ns)
         finally:
@@ -64,7 +64,7 @@ class PipelineRunner:
                 if not future.cancel() and not future.cancelled():
                     future.exception()  # looked at: nothing more to say about it
         if isinstance(decision, Starved):
-            raise _starved(decision, futures)
+            raise self._shortfall(decision, futures, until_ns, deadline_ns)
         return self._compose(call, decision, futures)
 
     def _branch_deadline(self, name: str, arrived_ns: int, deadline_ns: int) -> int:
@@ -72,6 +72,21 @@ class PipelineRunner:
         if timeout_ms is None:
             return deadline_ns
         return min(deadline_ns, arrived_ns + int(timeout_ms * 1e6))
+
+    def _submit(
+        self,
+        call: Call,
+        media: Mapping[str, tuple[Medium, ...]],
+        until_ns: Mapping[str, int],
+        deadline_ns: int,
+    ) -> Futures:
+        """The branches' work, queued; a branch whose own time is up by now is late, not queued."""
+        now_ns = self.clock.monotonic_ns()
+        spent = [name for name, at_ns in until_ns.items() if at_ns <= now_ns < deadline_ns]
+        queued = [name for name in until_ns if name not in spent]
+        jobs = [self._job(name, media[name], call, until_ns[name]) for name in queued]
+        submitted = dict(zip(queued, self.executor.submit(jobs), strict=True)) if jobs else {}
+        return {name: submitted[name] if name in submitted else _late() for name in until_ns}
 
     def _job(self, name: str, media: tuple[Medium, ...], call: Call, deadline_ns: int) -> Job:
         return Job(
@@ -118,6 +133,23 @@ class PipelineRunner:
                 kind = type(error).__name__
                 _log.warning("branch %s of %s failed: %s", name, self.revision.name, kind)
             fusion_round.failed(name)
+
+    def _shortfall(
+        self,
+        decision: Starved,
+        futures: Futures,
+        until_ns: Mapping[str, int],
+        deadline_ns: int,
+    ) -> BaseException:
+        """Why there is no answer: what failed if anything did, the clock otherwise."""
+        failure = explain_failed(
+            decision.failed, [futures[name].exception() for name in decision.failed]
+        )
+        if failure is not None:
+            return failure
+        timeouts_ms = {name: self.revision.branches[name].branch.timeout_ms for name in futures}
+        to_the_end = any(until_ns[name] >= deadline_ns for name in decision.late)
+        return explain_late(decision.late, timeouts_ms, to_the_end)
 
     def _compose(self, call: Call, decision: Ready, futures: Futures) -> Answer:
         results = {name: futures[name].result() for name in decision.used}
@@ -179,16 +211,7 @@ def _report(future: asyncio.Future[BranchResult] | None, used: BranchResult | No
     return BranchReport("failed" if silent or future.exception() else "late")
 
 
-def _starved(decision: Starved, futures: Futures) -> BaseException:
-    """Why there is no answer: what failed if anything did, the clock otherwise."""
-    errors = [futures[name].exception() for name in decision.failed]
-    for error in errors:
-        if error is not None:
-            return error
-    if not decision.failed:
-        return expired_error()
-    return BadInput(
-        "nothing was recognised in the request",
-        where=", ".join(decision.failed),
-        remedy="Send clearer or longer input.",
-    )
+def _late() -> asyncio.Future[BranchResult]:
+    future: asyncio.Future[BranchResult] = asyncio.get_running_loop().create_future()
+    future.set_exception(expired_error())
+    return future

@@ -132,6 +132,23 @@ async def test_no_policy_answers_after_the_deadline(
         assert (stats.requests, stats.errors) == (1, 1)
 
 
+@pytest.mark.parametrize("timeout_ms", [60.0, 1e-6])  # run out while it works, or before that
+async def test_a_branch_that_ran_out_of_its_own_time_is_named(
+    start_gateway: StartGateway, toy: t.Toy, timeout_ms: float
+) -> None:
+    slow = dataclasses.replace(t.DEFAULT_BRANCHES[0], timeout_ms=timeout_ms)
+    served = t.make_toy(toy.path.parent, branches=(t.DEFAULT_BRANCHES[1], slow))
+    gate = t.Gate(t.run_image)
+    async with start_gateway({"image": gate}, served=served) as gateway:
+        with pytest.raises(DeadlineExceeded) as caught:
+            await gateway.handlers.answer(call(gateway), MultimodalRequest((IMAGE,)))
+        gate.open.set()
+        both = await gateway.handlers.answer(call(gateway), BOTH) if timeout_ms < 1 else None
+    assert f"the branch image ({timeout_ms:g} ms) ran out of its own time" in caught.value.what
+    assert "Raise branches.image.timeout_ms in the pipeline" in caught.value.remedy
+    assert both is None or (both.branches["image"].status, both.degraded) == ("late", True)
+
+
 async def test_silence_alone_is_bad_input_and_beside_a_picture_masked(
     start_gateway: StartGateway,
 ) -> None:
