@@ -31,8 +31,8 @@ def text_model() -> onnx.ModelProto:
     constants: dict[str, np.ndarray[Any, Any]] = {
         "table": generator.normal(size=(VOCABULARY, WIDTH)).astype(np.float32),
         "swap": (generator.normal(size=(WIDTH, WIDTH)) / 3).astype(np.float32),
-        "one": np.float32(1).reshape(()),
-        "large": np.float32(1e9).reshape(()),
+        "one": np.array(1, np.float32),
+        "large": np.array(1e9, np.float32),
         "axis1": np.array([1], np.int64),
         "axis2": np.array([2], np.int64),
     }
