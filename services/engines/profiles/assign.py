@@ -1,0 +1,260 @@
+"""Which profile serves a request, and what is done with one that is outside every profile.
+
+The answer is a value, whatever comes in: a request is never failed by a crash over its shape.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from services.engines.profiles.bounds import MAX_SIZE, bounds_of
+from services.engines.profiles.cost import ShapeFormula
+from validators.contracts.engine import ShapeProfile
+from validators.contracts.tensors import TensorSpec
+
+Sizes = tuple[tuple[str, int], ...]  # dimension and size, in the profiles' order
+MAX_PARTS = 64
+MAX_SPLIT_ROWS = 1024  # bounds what planning one request's split can cost
+
+
+class Outside(enum.Enum):
+    """What may be done with a request that no profile covers.
+
+    PAD: raise a size that is below every fitting profile's minimum. SPLIT: run the batch in parts.
+    What neither helps is refused with a reason and with what would fit.
+    """
+
+    PAD = "pad"
+    SPLIT = "split"
+
+
+@dataclass(frozen=True, slots=True)
+class OutsidePolicy:
+    """What is allowed, and what splitting is bounded by."""
+
+    allowed: tuple[Outside, ...] = (Outside.PAD, Outside.SPLIT)
+    batch_dim: str = "batch"
+    max_parts: int = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ServedProfile:
+    """A profile as requests meet it: which one it is, and its corners by dimension."""
+
+    index: int
+    minimum: Mapping[str, int]
+    maximum: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Serve:
+    """Run at the profile's maximum; `covered` is False where a size had to be raised into it."""
+
+    profile: int
+    sizes: Sizes
+    padded_work: float
+    covered: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """`rows` of the batch, served by a profile."""
+
+    rows: int
+    serve: Serve
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Run the batch in parts, in order, and join the outputs."""
+
+    dim: str
+    parts: tuple[Part, ...]
+    padded_work: float
+
+
+@dataclass(frozen=True, slots=True)
+class Degrade:
+    """Not servable now. `fits` is the nearest shape that would be; () where nothing would."""
+
+    reason: str
+    fits: Sizes
+    remedy: str
+
+
+Decision = Serve | Split | Degrade
+
+
+def served_profiles(
+    inputs: Sequence[TensorSpec], profiles: Sequence[ShapeProfile]
+) -> tuple[ServedProfile, ...]:
+    """An engine's profiles, in its order, as `assign` takes them.
+
+    Raises:
+        BadInput: a profile that contradicts the contract, or leaves a named dimension open.
+    """
+    found = []
+    for index, profile in enumerate(profiles):
+        bounds = bounds_of(inputs, profile)
+        found.append(
+            ServedProfile(
+                index,
+                {bound.name: bound.minimum for bound in bounds},
+                {bound.name: bound.maximum for bound in bounds},
+            )
+        )
+    return tuple(found)
+
+
+def assign(
+    sizes: Mapping[str, int],
+    profiles: Sequence[ServedProfile],
+    work: ShapeFormula,
+    policy: OutsidePolicy = OutsidePolicy(),
+) -> Decision:
+    """Serve at the least padded work, or what the policy says for a shape outside every profile.
+
+    Sizes beside the profiles' dimensions are ignored. Nothing is raised over `sizes`.
+    """
+    if not profiles:
+        return Degrade("no profile is loaded", (), "Build an engine first.")
+    dims = tuple(profiles[0].maximum)
+    if wrong := [name for name in dims if not 1 <= sizes.get(name, 0) <= MAX_SIZE]:
+        return Degrade(
+            f"the request has no valid size of {wrong[0]}",
+            _nearest({}, profiles, work),
+            f"Give every one of {', '.join(dims)} a size from 1 to {MAX_SIZE}.",
+        )
+    asked = {name: sizes[name] for name in dims}
+    if inside := [item for item in profiles if _covers(item, asked)]:
+        return _served(asked, _least(inside, work), work)
+    if Outside.PAD in policy.allowed and (room := [p for p in profiles if _fits(asked, p)]):
+        return _served(asked, _least(room, work), work, covered=False)
+    if Outside.SPLIT in policy.allowed and (split := _split(asked, profiles, work, policy)):
+        return split
+    return _degraded(asked, profiles, work, policy)
+
+
+def _covers(profile: ServedProfile, sizes: Mapping[str, int]) -> bool:
+    return _fits(sizes, profile) and all(profile.minimum[name] <= sizes[name] for name in sizes)
+
+
+def _fits(sizes: Mapping[str, int], profile: ServedProfile) -> bool:
+    return all(size <= profile.maximum[name] for name, size in sizes.items())
+
+
+def _least(profiles: Sequence[ServedProfile], work: ShapeFormula) -> ServedProfile:
+    return min(profiles, key=lambda item: (work.at(item.maximum), item.index))
+
+
+def _served(
+    asked: Mapping[str, int], profile: ServedProfile, work: ShapeFormula, *, covered: bool = True
+) -> Serve:
+    padding = work.at(profile.maximum) - work.at(asked)
+    return Serve(profile.index, tuple(profile.maximum.items()), padding, covered)
+
+
+def _split(
+    asked: Mapping[str, int],
+    profiles: Sequence[ServedProfile],
+    work: ShapeFormula,
+    policy: OutsidePolicy,
+) -> Split | None:
+    """The parts with least work, then fewest: a covering knapsack over the batch's rows.
+
+    None where the batch is not a dimension, is not what is too large, or takes too many parts.
+    """
+    dim = policy.batch_dim
+    most = min(policy.max_parts, MAX_PARTS)
+    usable = [
+        item for item in profiles
+        if dim in asked and _fits({**asked, dim: 1}, item)
+        and (Outside.PAD in policy.allowed or _covers(item, {**asked, dim: item.minimum[dim]}))
+    ]  # fmt: skip
+    if (
+        not usable
+        or asked[dim] > MAX_SPLIT_ROWS
+        or asked[dim] > most * max(item.maximum[dim] for item in usable)
+    ):
+        return None
+    rows = _rows(asked[dim], dim, usable, work, most)
+    if rows is None:
+        return None
+    parts = tuple(
+        Part(count, _served({**asked, dim: count}, item, work,
+                            covered=_covers(item, {**asked, dim: count})))
+        for item, count in rows
+    )  # fmt: skip
+    if Outside.PAD not in policy.allowed and not all(part.serve.covered for part in parts):
+        return None
+    return Split(dim, parts, sum(part.serve.padded_work for part in parts))
+
+
+def _rows(
+    batch: int, dim: str, usable: Sequence[ServedProfile], work: ShapeFormula, most: int
+) -> list[tuple[ServedProfile, int]] | None:
+    """Profiles and how many rows each takes, the fullest first; None beyond `most` parts."""
+    prices = [work.at(item.maximum) for item in usable]
+    takes = [item.maximum[dim] for item in usable]
+    left_over = np.arange(batch + 1)
+    # costs[parts][rows]: parts are counted, since the cheapest cover may take too many of them
+    costs = [np.where(left_over == 0, 0.0, math.inf)]
+    choices: list[npt.NDArray[np.intp]] = []
+    for _ in range(min(most, batch)):
+        tried = np.array([
+            costs[-1][np.maximum(0, left_over - take)] + price
+            for price, take in zip(prices, takes, strict=True)
+        ])  # fmt: skip
+        choices.append(tried.argmin(axis=0))
+        costs.append(tried.min(axis=0))
+    parts = min(range(len(costs)), key=lambda count: (costs[count][batch], count))
+    if math.isinf(costs[parts][batch]):
+        return None
+    chosen, left = [], batch
+    for choice_of in reversed(choices[:parts]):
+        chosen.append(int(choice_of[left]))
+        left = max(0, left - takes[chosen[-1]])
+    chosen.sort(key=lambda choice: (-takes[choice], choice))
+    left = batch
+    given = []
+    for choice in chosen:
+        given.append((usable[choice], min(left, takes[choice])))
+        left -= given[-1][1]
+    return [(item, count) for item, count in given if count]
+
+
+def _nearest(
+    asked: Mapping[str, int], profiles: Sequence[ServedProfile], work: ShapeFormula
+) -> Sizes:
+    """The request cut or raised into the profile that keeps most of its work."""
+    clipped = [
+        {name: max(item.minimum[name], min(asked.get(name, most), most))
+         for name, most in item.maximum.items()}
+        for item in profiles
+    ]  # fmt: skip
+    return tuple(max(clipped, key=work.at).items())
+
+
+def _degraded(
+    asked: Mapping[str, int],
+    profiles: Sequence[ServedProfile],
+    work: ShapeFormula,
+    policy: OutsidePolicy,
+) -> Degrade:
+    nearest = _nearest(asked, profiles, work)
+    largest = {name: max(item.maximum[name] for item in profiles) for name in asked}
+    over = [f"{name} {size} is over {largest[name]}" for name, size in asked.items()
+            if size > largest[name]]  # fmt: skip
+    allowed = " or ".join(item.value for item in policy.allowed) or "nothing"
+    reason = "; ".join(over) or "no profile covers these sizes together"
+    return Degrade(
+        f"{reason} (policy allows {allowed})",
+        nearest,
+        "Send at most: " + ", ".join(f"{name} {size}" for name, size in nearest) + ".",
+    )
