@@ -123,8 +123,9 @@ def test_a_port_that_is_taken_is_named_by_serve(released: Stage) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = str(taken.getsockname()[1])
         ran = released.cli("serve", SERVICE, "--rest-port", port)
-    assert ran.code == 2
+    assert ran.code == 1
     assert port in ran.stderr
+    assert "choose another port" in ran.stderr
     assert "Traceback" not in ran.stderr
     assert released.processes() == []
 
