@@ -134,6 +134,7 @@ def test_the_flow_is_a_function(
 
     monkeypatch.setenv("MODALGATE_HOME", str(released.home))
     document = release(str(project.pipeline), author=AUTHOR, approve_as=list(PEOPLE), deploy=False)
+    assert all(step.cached for step in document["steps"]), document["steps"]
     assert document["bundle"] == first_release[0].document["bundle"]
     assert document["deployment"] is None
     assert released.processes() == []
