@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -25,6 +25,7 @@ class Checkpoint:
         self._clock = clock
         self._deadline_ns = deadline_ns
         self.cancelled = False
+        self.started = False
 
     def require_time(self) -> None:
         """Raises DeadlineExceeded where nobody waits for the result any more."""
@@ -69,7 +70,8 @@ class EngineExecutor:
         """Queue the jobs of one request, all or none; cancelling a future withdraws its job.
 
         Raises:
-            Overloaded: no room in the queue, with the time after which there should be.
+            Overloaded: no room in the queue, or no time behind what is in it; with the time after
+                which there should be.
             DeadlineExceeded: the deadline has passed already.  TooLarge: it can never fit.
         """
         now_ns = self._clock.monotonic_ns()
@@ -82,6 +84,18 @@ class EngineExecutor:
         futures = [self._register(item, job, loop) for item, job in zip(items, jobs, strict=True)]
         self._pump(loop)
         return futures
+
+    def shed(self, futures: Iterable[asyncio.Future[Any]]) -> Overloaded | None:
+        """Why work that is too late by now never reached a worker; None where any of it did.
+
+        That is the queue's fault, not the work's: trying again later can help.
+        """
+        waiting = {
+            id(future) for _, checkpoint, future in self._jobs.values() if not checkpoint.started
+        }
+        if all(id(future) in waiting or _was_dropped(future) for future in futures):
+            return self._expired_unrun()
+        return None
 
     @property
     def queued(self) -> int:
@@ -111,10 +125,12 @@ class EngineExecutor:
         if entry is None:
             return
         entry[1].cancelled = True
-        before = self._scheduler.depth
-        self._scheduler.cancel(item_id)
-        if self._scheduler.depth != before:
+        now_ns = self._clock.monotonic_ns()
+        item = self._scheduler.cancel(item_id, now_ns)
+        if item is not None:
             del self._jobs[item_id]
+            if item.deadline_ns <= now_ns:
+                self._observer.count_refused("expired")
         self._observe()
 
     def _pump(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -129,6 +145,7 @@ class EngineExecutor:
 
     def _start(self, item: WorkItem, loop: asyncio.AbstractEventLoop) -> None:
         job, checkpoint, _ = self._jobs[item.id]
+        checkpoint.started = True
 
         def work() -> None:
             result: Any = None
@@ -166,7 +183,20 @@ class EngineExecutor:
         self._observer.count_refused("expired")
         _, _, future = self._jobs.pop(item.id)
         if not future.done():
-            future.set_exception(expired_error())
+            future.set_exception(self._expired_unrun())
+
+    def _expired_unrun(self) -> Overloaded:
+        return Overloaded(
+            "the request's time was up before a worker was free",
+            where="expired",
+            remedy="Try again after the time in Retry-After.",
+            retry_after_s=self._scheduler.backlog_s(self._clock.monotonic_ns()),
+        )
+
+
+def _was_dropped(future: asyncio.Future[Any]) -> bool:
+    finished = future.done() and not future.cancelled()
+    return finished and isinstance(future.exception(), Overloaded)
 
 
 def expired_error() -> DeadlineExceeded:
@@ -184,8 +214,11 @@ def _refusal(refused: Refused) -> Overloaded | DeadlineExceeded | TooLarge:
             "the request alone is larger than the whole queue",
             remedy="Send fewer or smaller inputs.",
         )
+    what = "the queue is full"
+    if refused.reason == "queue-wait":
+        what = "what waits already would leave this request too little time"
     return Overloaded(
-        "the queue is full",
+        what,
         where=refused.reason,
         remedy="Try again after the time in Retry-After.",
         retry_after_s=refused.retry_after_s,

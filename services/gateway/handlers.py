@@ -16,7 +16,7 @@ from services.gateway.branches import BranchRunner
 from services.gateway.executor import EngineExecutor, Job, expired_error
 from services.gateway.inference import InferRequest, InferResponse, ModelMetadata, ServerMetadata
 from services.gateway.limits import check_media
-from services.gateway.pipeline import PipelineRunner
+from services.gateway.pipeline import RESERVE_NS, PipelineRunner
 from services.gateway.requests import Answer, Call, MultimodalRequest
 from services.gateway.revision import LoadedRevision
 from services.gateway.revisions import Revisions, Served
@@ -125,6 +125,7 @@ class Handlers:
     async def _infer_encoder(
         self, call: Call, revision: LoadedRevision, request: InferRequest, deadline_ns: int
     ) -> InferResponse:
+        deadline_ns -= RESERVE_NS
         encoder = revision.encoder(request.model)
         feeds = inference.feeds_of(encoder.contract, request)
         runner = self._runner(revision)
@@ -138,8 +139,18 @@ class Handlers:
             run=lambda _: runner.run_encoder(encoder, feeds),
         )
         (future,) = self.executor.submit([job])
-        outputs = inference.wire_outputs(await future, request.outputs)
+        outputs = inference.wire_outputs(await self._result(future, deadline_ns), request.outputs)
         return InferResponse(request.model, revision.name, call.request_id, outputs)
+
+    async def _result(self, future: asyncio.Future[T], deadline_ns: int) -> T:
+        """Raises Overloaded where no worker came free in time, DeadlineExceeded where one did."""
+        try:
+            await asyncio.wait([future], timeout=max(0.0, self._left_s(deadline_ns)))
+            if not future.done():
+                raise self.executor.shed([future]) or expired_error()
+            return future.result()
+        finally:
+            future.cancel()
 
     # -- every request --------------------------------------------------------------------
 

@@ -18,14 +18,17 @@ from services.gateway.executor import EngineExecutor, Job, expired_error
 from services.gateway.requests import Answer, BranchReport, Call, Medium, MultimodalRequest
 from services.gateway.revision import LoadedRevision
 from services.gateway.shortfall import explain_failed, explain_late
-from validators.contracts.errors import BadInput, DeadlineExceeded, Unsupported
+from validators.contracts.errors import BadInput, DeadlineExceeded, Overloaded, Unsupported
 from validators.contracts.ports import Clock
 from validators.contracts.slo import CLASS_BOUNDS
 
 Futures = dict[str, "asyncio.Future[BranchResult]"]
 
-_RESERVE_NS = 5_000_000
+RESERVE_NS = 5_000_000
 """Kept before the deadline for fusing and sending what has come by then."""
+
+_TOO_LATE = (DeadlineExceeded, Overloaded)
+"""How a branch's work ends that ran out of time while it ran, or before."""
 
 _log = logging.getLogger(__name__)
 
@@ -44,11 +47,12 @@ class PipelineRunner:
 
         Raises:
             Unsupported: a modality, or a number of them, that this service has no route for.
-            BadInput: a medium that cannot be read.  Overloaded: no room in the queue.
+            BadInput: a medium that cannot be read.
+            Overloaded: no room in the queue, or no worker came free in time.
             DeadlineExceeded: too few branches came in time.
         """
         require_route(self.revision, request)
-        deadline_ns -= _RESERVE_NS
+        deadline_ns -= RESERVE_NS
         media = dict(request.media)
         # The order of the branches in the pipeline is the order of their work.
         until_ns = {
@@ -59,12 +63,12 @@ class PipelineRunner:
         futures = self._submit(call, media, until_ns, deadline_ns)
         try:
             decision = await self._follow(futures, until_ns, deadline_ns)
+            if isinstance(decision, Starved):
+                raise self._shortfall(decision, futures, until_ns, deadline_ns)
         finally:
             for future in futures.values():
                 if not future.cancel() and not future.cancelled():
                     future.exception()  # looked at: nothing more to say about it
-        if isinstance(decision, Starved):
-            raise self._shortfall(decision, futures, until_ns, deadline_ns)
         return self._compose(call, decision, futures)
 
     def _branch_deadline(self, name: str, arrived_ns: int, deadline_ns: int) -> int:
@@ -128,7 +132,7 @@ class PipelineRunner:
             raise error
         if error is None and future.result().vector is not None:
             fusion_round.arrived(name)
-        elif not isinstance(error, DeadlineExceeded):
+        elif not isinstance(error, _TOO_LATE):
             if error is not None:
                 kind = type(error).__name__
                 _log.warning("branch %s of %s failed: %s", name, self.revision.name, kind)
@@ -147,6 +151,9 @@ class PipelineRunner:
         )
         if failure is not None:
             return failure
+        shed = self.executor.shed(futures.values())
+        if shed is not None:
+            return shed
         timeouts_ms = {name: self.revision.branches[name].branch.timeout_ms for name in futures}
         to_the_end = any(until_ns[name] >= deadline_ns for name in decision.late)
         return explain_late(decision.late, timeouts_ms, to_the_end)
@@ -205,7 +212,7 @@ def _report(future: asyncio.Future[BranchResult] | None, used: BranchResult | No
         return BranchReport("missing")
     if used is not None:
         return BranchReport("used", round(used.ms, 3))
-    if future.cancelled() or isinstance(future.exception(), DeadlineExceeded):
+    if future.cancelled() or isinstance(future.exception(), _TOO_LATE):
         return BranchReport("late")
     silent = future.exception() is None and future.result().vector is None
     return BranchReport("failed" if silent or future.exception() else "late")

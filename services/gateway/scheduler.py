@@ -1,7 +1,8 @@
 """Which work item runs next, and whether there is room for another. No clock, no thread.
 
 `FifoScheduler` is first-in-first-out within bounds of rows and bytes; expired work is never
-dispatched. Another scheduler takes its place by keeping the `Scheduler` protocol.
+dispatched, and what would expire before it is done is refused at once, while its sender can still
+go elsewhere. Another scheduler takes its place by keeping the `Scheduler` protocol.
 """
 
 from __future__ import annotations
@@ -11,9 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from services.gateway.backlog import CostEstimate
+
 _UNMEASURED_RETRY_S = 1.0
-_SMOOTHING = 0.2
-_OLD_WEIGHT = 1.0 - _SMOOTHING
+
+_HEADROOM = 1.25
+"""How much longer than foreseen work may take before it misses its deadline. Under overload all
+that is admitted stands at this edge: without headroom half of it would come too late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,8 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """None of them is. `reason`: "queue-rows", "queue-bytes", "too-large" or "expired"."""
+    """None of them is. `reason`: "queue-rows", "queue-bytes", "queue-wait" (they would come too
+    late), "too-large" or "expired"."""
 
     reason: str
     retry_after_s: float
@@ -79,7 +85,8 @@ class Scheduler(Protocol):
     def offer(self, items: Sequence[WorkItem], now_ns: int) -> Admitted | Refused: ...
     def next(self, now_ns: int) -> Dispatch | Idle: ...
     def finished(self, item: WorkItem, now_ns: int) -> None: ...
-    def cancel(self, item_id: int) -> None: ...
+    def cancel(self, item_id: int, now_ns: int) -> WorkItem | None: ...
+    def backlog_s(self, now_ns: int) -> float: ...
     @property
     def depth(self) -> Depth: ...
 
@@ -93,12 +100,12 @@ class FifoScheduler:
         self._waiting: OrderedDict[int, WorkItem] = OrderedDict()
         self._rows = 0
         self._bytes = 0
-        self._started_ns: dict[int, int] = {}
-        self._row_ns: float | None = None
+        self._running: dict[int, tuple[WorkItem, int]] = {}
+        self._cost = CostEstimate()
 
     @property
     def depth(self) -> Depth:
-        return Depth(self._rows, self._bytes, len(self._started_ns))
+        return Depth(self._rows, self._bytes, len(self._running))
 
     def offer(self, items: Sequence[WorkItem], now_ns: int) -> Admitted | Refused:
         rows = sum(item.rows for item in items)
@@ -108,9 +115,11 @@ class FifoScheduler:
         if any(item.deadline_ns <= now_ns for item in items):
             return Refused("expired", 0.0)
         if self._rows + rows > self._limits.rows:
-            return Refused("queue-rows", self._backlog_s())
+            return Refused("queue-rows", self.backlog_s(now_ns))
         if self._bytes + size_bytes > self._limits.size_bytes:
-            return Refused("queue-bytes", self._backlog_s())
+            return Refused("queue-bytes", self.backlog_s(now_ns))
+        if (late_s := self._late_s(items, now_ns)) > 0:
+            return Refused("queue-wait", late_s)
         for item in items:
             self._waiting[item.id] = item
         self._rows += rows
@@ -122,20 +131,30 @@ class FifoScheduler:
         while self._waiting:
             item = self._take(next(iter(self._waiting)))
             if item.deadline_ns > now_ns:
-                self._started_ns[item.id] = now_ns
+                self._running[item.id] = item, now_ns
+                self._cost.learn_fate(item, ran=True)
                 return Dispatch(item, tuple(expired))
             expired.append(item)
         return Idle(tuple(expired))
 
     def finished(self, item: WorkItem, now_ns: int) -> None:
-        row_ns = (now_ns - self._started_ns.pop(item.id)) / max(1, item.rows)
-        known = self._row_ns
-        self._row_ns = row_ns if known is None else _OLD_WEIGHT * known + _SMOOTHING * row_ns
+        _, started_ns = self._running.pop(item.id)
+        self._cost.learn_time(item, now_ns - started_ns)
 
-    def cancel(self, item_id: int) -> None:
-        """Forget a waiting item; one that runs or is gone is left alone."""
-        if item_id in self._waiting:
-            self._take(item_id)
+    def cancel(self, item_id: int, now_ns: int) -> WorkItem | None:
+        """Forget a waiting item, and tell which; one that runs or is gone is left alone."""
+        if item_id not in self._waiting:
+            return None
+        item = self._take(item_id)
+        if now_ns < item.deadline_ns:  # else it was not withdrawn: it came too late
+            self._cost.learn_fate(item, ran=False)
+        return item
+
+    def backlog_s(self, now_ns: int) -> float:
+        """How long what waits and runs now will take: a hint for Retry-After."""
+        if not self._cost.measured:
+            return _UNMEASURED_RETRY_S
+        return self._backlog_ns(now_ns) / 1e9
 
     def _take(self, item_id: int) -> WorkItem:
         item = self._waiting.pop(item_id)
@@ -143,8 +162,26 @@ class FifoScheduler:
         self._bytes -= item.size_bytes
         return item
 
-    def _backlog_s(self) -> float:
-        """How long what waits now will take; a hint for Retry-After, never a reason to refuse."""
-        if self._row_ns is None:
-            return _UNMEASURED_RETRY_S
-        return self._rows * self._row_ns / self._workers / 1e9
+    def _backlog_ns(self, now_ns: int) -> float:
+        waiting = sum(self._cost.expected_ns(item) for item in self._waiting.values())
+        running = sum(
+            max(0.0, self._cost.run_ns(item) - (now_ns - started_ns))
+            for item, started_ns in self._running.values()
+        )
+        return (waiting + running) / self._workers
+
+    def _late_s(self, items: Sequence[WorkItem], now_ns: int) -> float:
+        """By how much the earliest of them would miss its deadline; 0 where one is in time.
+
+        An idle worker always takes the next work: an estimate that a stall has spoiled is
+        corrected by what runs then, and cannot keep the door shut.
+        """
+        if not self._waiting and len(self._running) < self._workers:
+            return 0.0
+        ahead_ns = self._backlog_ns(now_ns)
+        late_ns = []
+        for item in items:
+            done_ns = ahead_ns + self._cost.run_ns(item)
+            late_ns.append(done_ns * _HEADROOM - (item.deadline_ns - now_ns))
+            ahead_ns += self._cost.expected_ns(item) / self._workers
+        return max(0.0, min(late_ns, default=0.0) / 1e9)

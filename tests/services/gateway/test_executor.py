@@ -66,11 +66,23 @@ async def test_work_whose_time_is_over_is_dropped_unrun(executor: EngineExecutor
     await asyncio.sleep(0.05)
     gate.set()
     await first
-    with pytest.raises(DeadlineExceeded):
+    with pytest.raises(Overloaded) as refused:
         await late
+    assert refused.value.retry_after_s is not None
     assert ran == []
     with pytest.raises(DeadlineExceeded):
         executor.submit([job(ran.append, left_ns=0)])
+
+
+async def test_only_work_that_never_reached_a_worker_was_shed(executor: EngineExecutor) -> None:
+    gate = threading.Event()
+    (running,) = executor.submit([job(lambda _: gate.wait(60))])
+    (waiting,) = executor.submit([job(lambda _: None)])
+    assert executor.shed([running, waiting]) is None
+    assert isinstance(executor.shed([waiting]), Overloaded)
+    gate.set()
+    await asyncio.gather(running, waiting)
+    assert executor.shed([waiting]) is None
 
 
 async def test_a_cancelled_job_stops_at_its_next_checkpoint(executor: EngineExecutor) -> None:

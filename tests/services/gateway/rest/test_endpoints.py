@@ -402,16 +402,36 @@ async def test_a_full_queue_sheds_with_429_and_retry_after(start_gateway: StartG
         assert 'modalgate_refused_total{reason="queue-rows"} 1.0' in metrics
 
 
-async def test_expired_work_is_answered_504_and_never_runs(start_gateway: StartGateway) -> None:
+async def test_work_that_expired_in_the_queue_is_shed_and_never_runs(
+    start_gateway: StartGateway,
+) -> None:
     gate = t.Gate(t.run_text)
-    async with start_gateway({"text": gate}) as gateway:
+    async with (
+        start_gateway({"text": gate}) as gateway,
+        httpx.AsyncClient(base_url=gateway.rest_url, timeout=60) as client,
+    ):
         first = asyncio.create_task(_post(gateway))
         await gate.reached()
         late = await _post(gateway, timeout_ms=50)
-        assert late.status_code == 504
+        tensor = await client.post(
+            "/v2/models/image/infer", json=_infer(), headers={"x-request-timeout-ms": "50"}
+        )
+        for response in (late, tensor):
+            assert response.status_code == 429
+            assert int(response.headers["retry-after"]) >= 1
         gate.open.set()
         assert (await first).status_code == 200
         assert gate.calls == 1
+        metrics = (await client.get("/metrics")).text
+    assert 'modalgate_refused_total{reason="expired"} 2.0' in metrics
+
+
+async def test_work_that_expired_under_way_is_answered_504(start_gateway: StartGateway) -> None:
+    gate = t.Gate(t.run_text)
+    async with start_gateway({"text": gate}) as gateway:
+        late = await _post(gateway, timeout_ms=50)
+        gate.open.set()
+        assert late.status_code == 504
 
 
 async def test_who_hangs_up_is_not_served(start_gateway: StartGateway) -> None:
