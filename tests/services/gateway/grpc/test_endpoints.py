@@ -203,7 +203,11 @@ async def test_a_deadline_or_a_cancellation_takes_the_work_back(
         first = asyncio.ensure_future(stub(ANSWER, red, pbm.MultiModalAnswer, timeout=60))
         await gate.reached()
         late = stub(ANSWER, red, pbm.MultiModalAnswer, timeout=0.1)
-        assert await code_of(late) is grpc.StatusCode.DEADLINE_EXCEEDED
+        # Shed just before the deadline, unless the client's own timer comes first.
+        assert await code_of(late) in (
+            grpc.StatusCode.RESOURCE_EXHAUSTED,
+            grpc.StatusCode.DEADLINE_EXCEEDED,
+        )
         cancelled = stub(ANSWER, red, pbm.MultiModalAnswer, timeout=60)
         await until(lambda: gateway.handlers.executor.queued == 1)
         cancelled.cancel()
