@@ -24,7 +24,7 @@ from validators.contracts.pipeline import (
     Review,
     SourceKind,
 )
-from validators.contracts.pipeline_rules import limits_of
+from validators.contracts.pipeline_rules import limits_of, own_spaces
 from validators.contracts.pipeline_schema import (
     BackendSection,
     BranchSection,
@@ -55,7 +55,10 @@ def build_pipeline(document: PipelineDocument) -> Pipeline:
         slo=_slo(document.slo),
         modalities=_modalities(document),
         encoders=tuple(_encoder(name, item) for name, item in document.encoders.items()),
-        branches=tuple(_branch(name, item) for name, item in document.branches.items()),
+        branches=tuple(
+            _branch(name, item, document.encoders[item.encoder])
+            for name, item in document.branches.items()
+        ),
         fusion=Fusion(document.fusion.policy, document.fusion.threshold, document.fusion.quorum),
         answer=Answer(document.answer.kind, document.answer.top_k),
         data=DataSource("folder", data.folder) if data.folder is not None
@@ -167,19 +170,27 @@ def _default_range(tensor: TensorSection) -> ShapeRange:
     )
 
 
-def _branch(modality: str, section: BranchSection) -> Branch:
-    adapter = section.adapter
+def _branch(modality: str, section: BranchSection, encoder: EncoderSection) -> Branch:
     return Branch(
         modality=modality,
         encoder=section.encoder,
-        adapter=None
-        if adapter is None
-        else AdapterEntry(adapter.kind, adapter.output, adapter.space, _options(adapter.options)),
+        adapter=_adapter(section, encoder),
         decoder=section.decoder,
         then=section.then,
         weight=section.weight,
         timeout_ms=section.timeout_ms,
     )
+
+
+def _adapter(section: BranchSection, encoder: EncoderSection) -> AdapterEntry | None:
+    """The declared adapter; where there is none and no decoder, the encoder's own space."""
+    if section.adapter is not None:
+        item = section.adapter
+        return AdapterEntry(item.kind, item.output, item.space, _options(item.options))
+    if section.decoder is not None:
+        return None
+    (output,) = own_spaces(encoder)
+    return AdapterEntry("identity", output.name, output.space or "")
 
 
 def _backend(section: BackendSection) -> BackendPlan:

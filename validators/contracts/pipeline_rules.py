@@ -14,8 +14,15 @@ from validators.contracts.cron import find_cron_fault
 from validators.contracts.encoder_rules import encoder_complaints
 from validators.contracts.pipeline_complaints import Complaint, suggest
 from validators.contracts.pipeline_parts import Parts
-from validators.contracts.pipeline_schema import BackendSection, BranchSection, SloSection
+from validators.contracts.pipeline_schema import (
+    BackendSection,
+    BranchSection,
+    EncoderSection,
+    SloSection,
+    TensorSection,
+)
 from validators.contracts.slo import CLASS_BOUNDS, SloClass
+from validators.contracts.tensors import Meaning
 
 SOFT_SHARE = 5 / 6
 """The soft limit where none is declared, of p99_ms: 250 of 300."""
@@ -143,19 +150,31 @@ def _check_encoders_of(parts: Parts, modality: str, branch: BranchSection) -> It
                 f"output of the encoder {branch.encoder!r}.",
                 suggest(f"{read}", outputs),
             )
-    spaces = [item.space for item in encoder.outputs if item.space is not None]
-    if (
-        branch.adapter is None
-        and branch.decoder is None
-        and branch.then is None
-        and len(spaces) != 1
-    ):
-        yield Complaint(
-            ("branches", modality),
-            f"branches.{modality} has neither adapter nor decoder, and {len(spaces)} outputs of "
-            f"the encoder {branch.encoder!r} name an embedding space.",
-            "Add an adapter with kind, output and space.",
-        )
+    if branch.adapter is None and branch.decoder is None and branch.then is None:
+        yield from _check_own_space(modality, branch, encoder)
+
+
+def own_spaces(encoder: EncoderSection) -> list[TensorSection]:
+    """The outputs that are vectors of a named space: one of them needs no adapter."""
+    embedding = Meaning.GLOBAL_EMBEDDING.value
+    return [item for item in encoder.outputs if item.meaning == embedding and item.space]
+
+
+def _check_own_space(
+    modality: str, branch: BranchSection, encoder: EncoderSection
+) -> Iterator[Complaint]:
+    found = own_spaces(encoder)
+    if len(found) == 1:
+        return
+    kind, output = ("identity", found[0]) if found else ("ridge", encoder.outputs[0])
+    space = output.space or "common"
+    yield Complaint(
+        ("branches", modality),
+        f"branches.{modality} has neither adapter nor decoder, and {len(found) or 'no'} outputs of "
+        f"the encoder {branch.encoder!r} are a global_embedding that names its space.",
+        f"Add an adapter: {{kind: {kind}, output: {output.name}, space: {space}}}, with the output "
+        "and the space that are meant.",
+    )
 
 
 def _outputs_read(branch: BranchSection) -> Iterator[tuple[tuple[str, ...], object]]:

@@ -233,7 +233,8 @@ class BranchSection(Section):
 
     encoder: Name = _key("The encoder that reads this modality.")
     adapter: AdapterSection | None = _key(
-        "Map into the common space; left out where the encoder's one embedding names its space.",
+        "Map into the common space. Left out beside no decoder: identity on the encoder's one "
+        "output that is a global_embedding with a space.",
         None,
     )
     decoder: Name | None = _key("An encoder entry that turns features into token ids.", None)

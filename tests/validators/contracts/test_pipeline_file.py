@@ -13,7 +13,7 @@ from validators.contracts import documents
 from validators.contracts.digest import canonical_json
 from validators.contracts.engine import Precision, ShapeRange
 from validators.contracts.errors import BadInput
-from validators.contracts.pipeline import Pipeline, SourceKind
+from validators.contracts.pipeline import AdapterEntry, Pipeline, SourceKind
 from validators.contracts.pipeline_complaints import FORMS
 from validators.contracts.pipeline_file import (
     PipelineFileError,
@@ -173,7 +173,13 @@ def test_what_has_no_default_is_asked_for(key: str) -> None:
         (["branches", "image"], {"encoder": "text"}, "branches.image.encoder", "reads 'text'",
          "whose modality is image"),
         (["encoders", "text", "outputs", 0, "space"], None, "branches.text",
-         "0 outputs of the encoder 'text' name an embedding space", "Add an adapter"),
+         "no outputs of the encoder 'text' are a global_embedding that names its space",
+         "Add an adapter: {kind: ridge, output: vector, space: common}"),
+        (["encoders", "text", "outputs"],
+         [{"name": name, "dtype": "FP32", "shape": ["batch", 8], "meaning": "global_embedding",
+           "space": name} for name in ("one", "two")],
+         "branches.text", "2 outputs of the encoder 'text' are a global_embedding",
+         "Add an adapter: {kind: identity, output: one, space: one}"),
         (["modalities"], {"text": {"main": True}, "image": {"main": True}},
          "modalities.image.main", "both the main modality", "Keep main"),
         (["modalities"], {"text": {"jitter_ms": 50, "tolerance_ms": 20}},
@@ -239,6 +245,26 @@ def test_a_mistake_is_named_with_what_to_write(
     ]
     assert len(found) == 1
     assert remedy in found[0].remedy
+
+
+def test_a_branch_without_adapter_or_decoder_is_in_its_encoder_s_own_space() -> None:
+    branch = parse_pipeline(json.dumps(SMALLEST)).branch("text")
+    assert branch.adapter == AdapterEntry("identity", "vector", "own")
+    stated = {"encoder": "text", "adapter": {"kind": "ridge", "output": "vector", "space": "else"}}
+    adapter = parse_pipeline(changed("branches", "text", to=stated)).branch("text").adapter
+    assert adapter == AdapterEntry("ridge", "vector", "else")
+    assert parse_pipeline(STOREFRONT).branch("audio").adapter is None
+
+
+def test_a_branch_that_lacks_an_adapter_is_told_with_its_line() -> None:
+    text = STOREFRONT.replace(
+        "image: {encoder: image, adapter: {kind: ridge, output: features, space: minilm},",
+        "image: {encoder: image,",
+    ).replace(", space: efficientnet-lite0", "")
+    (found,) = problems_of(text)
+    assert found.path == "branches.image"
+    assert text.splitlines()[found.line - 1].strip().startswith("image: {encoder: image,")
+    assert "output: features" in found.remedy
 
 
 def test_every_mistake_is_reported_at_once_in_line_order() -> None:
