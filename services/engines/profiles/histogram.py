@@ -139,6 +139,20 @@ def merge(first: ShapeHistogram, *others: ShapeHistogram) -> ShapeHistogram:
     return recorder.histogram()
 
 
+def coarsened(histogram: ShapeHistogram, level: int) -> ShapeHistogram:
+    """The histogram with sizes rounded up at least to the grid of a level.
+
+    Raises:
+        BadInput: there is no such level.
+    """
+    if not 0 <= level <= MAX_LEVEL:
+        raise BadInput(f"there is no level {level}", remedy=f"Use 0 to {MAX_LEVEL}.")
+    recorder = ShapeRecorder(histogram.dims)
+    recorder.include(ShapeHistogram(histogram.dims, (), level))
+    recorder.include(histogram)
+    return recorder.histogram()
+
+
 def round_up(size: int, level: int) -> int:
     """The least size on the level's grid that is not below `size`."""
     bits = _FULL_BITS - level

@@ -109,6 +109,7 @@ def padding_of(
     *,
     bounds: Sequence[DimBound],
     work: ShapeFormula | None = None,
+    memory: MemoryModel | None = None,
 ) -> ProfilePlan:
     """What given profiles (their largest sizes, in the histogram's order) cost for these shapes.
 
@@ -118,7 +119,7 @@ def padding_of(
         BadInput: none of the profiles covers the bounds.
     """
     _check(histogram, 1, bounds, None, None)
-    field, ordered, outside = _field(histogram, bounds, work, None, None)
+    field, ordered, outside = _field(histogram, bounds, work, memory, None)
     if field.top not in {tuple(sizes) for sizes in profiles}:
         raise BadInput(f"no profile covers {field.top}", remedy="Add one at the bounds' maximum.")
     return _described(field, np.array(profiles, np.int64), ordered, outside, proven=False)

@@ -23,8 +23,8 @@ MAX_CELLS = 1 << 20
 """Candidates times shapes that are held at once: 8 MiB."""
 _ROUNDS = 20
 _PAIR_ROUNDS = 4
-_PAIR_WORK = 1 << 27
-"""Prices that one round of exchanging pairs may look at: some tenths of a second."""
+_PAIR_WORK = 1 << 25
+"""Prices that one round of exchanging pairs may look at: about a tenth of a second."""
 _TINY = 1e-12
 
 
