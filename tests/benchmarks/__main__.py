@@ -11,7 +11,7 @@ from rich.console import Console
 
 from tests.benchmarks.result import Options, Result
 
-NAMES = ("release", "reference")
+NAMES = ("release", "reference", "profiles")
 PEERS: tuple[str, ...] = ()
 """Environments that `make bench-peers` makes; none of the benchmarks so far has a peer."""
 
