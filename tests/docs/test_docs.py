@@ -81,6 +81,11 @@ def test_decisions_are_numbered_without_gaps() -> None:
     assert [int(page.stem[:4]) for page in DECISIONS] == list(range(1, len(DECISIONS) + 1))
 
 
+def test_the_architecture_lists_every_decision() -> None:
+    listed = re.findall(r"\(decisions/([\w-]+)\.md\)", (DOCS / "architecture.md").read_text())
+    assert listed == [page.stem for page in DECISIONS]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):

@@ -27,6 +27,7 @@ from the same schema: `python -m validators.contracts.pipeline_reference > docs/
 - All that is wrong is reported at once, each with its line and with what to write instead.
 - Files are named relative to the pipeline file; an asset may also be `package:relative/path`, a
   file inside an installed package.
+- What the folder of `data` holds is told in [the data folder](data-folder.md).
 """
 
 
