@@ -168,7 +168,8 @@ def _split(
 ) -> Split | None:
     """The parts with least work, then fewest: a covering knapsack over the batch's rows.
 
-    None where the batch is not a dimension, is not what is too large, or takes too many parts.
+    None where the batch is not a dimension, is not what is too large, or takes too many parts; or
+    where a part would have to be padded into its profile's minimum, and may not be.
     """
     dim = policy.batch_dim
     most = min(policy.max_parts, MAX_PARTS)
@@ -183,9 +184,7 @@ def _split(
         or asked[dim] > most * max(item.maximum[dim] for item in usable)
     ):
         return None
-    rows = _rows(asked[dim], dim, usable, work, most)
-    if rows is None:
-        return None
+    rows = _shared_out(asked[dim], dim, _chosen(asked[dim], dim, usable, work, most))
     parts = tuple(
         Part(count, _served({**asked, dim: count}, item, work,
                             covered=_covers(item, {**asked, dim: count})))
@@ -196,10 +195,10 @@ def _split(
     return Split(dim, parts, sum(part.serve.padded_work for part in parts))
 
 
-def _rows(
+def _chosen(
     batch: int, dim: str, usable: Sequence[ServedProfile], work: ShapeFormula, most: int
-) -> list[tuple[ServedProfile, int]] | None:
-    """Profiles and how many rows each takes, the fullest first; None beyond `most` parts."""
+) -> list[ServedProfile]:
+    """The profiles that take a batch together at the least work, at most `most` of them."""
     prices = [work.at(item.maximum) for item in usable]
     takes = [item.maximum[dim] for item in usable]
     left_over = np.arange(batch + 1)
@@ -214,19 +213,28 @@ def _rows(
         choices.append(tried.argmin(axis=0))
         costs.append(tried.min(axis=0))
     parts = min(range(len(costs)), key=lambda count: (costs[count][batch], count))
-    if math.isinf(costs[parts][batch]):
-        return None
     chosen, left = [], batch
     for choice_of in reversed(choices[:parts]):
         chosen.append(int(choice_of[left]))
         left = max(0, left - takes[chosen[-1]])
-    chosen.sort(key=lambda choice: (-takes[choice], choice))
-    left = batch
-    given = []
-    for choice in chosen:
-        given.append((usable[choice], min(left, takes[choice])))
-        left -= given[-1][1]
-    return [(item, count) for item, count in given if count]
+    return [
+        usable[choice] for choice in sorted(chosen, key=lambda choice: (-takes[choice], choice))
+    ]
+
+
+def _shared_out(
+    batch: int, dim: str, chosen: Sequence[ServedProfile]
+) -> list[tuple[ServedProfile, int]]:
+    """Rows for each profile: its minimum where there are enough, then the first ones are filled."""
+    least = [item.minimum[dim] for item in chosen]
+    rows = least if sum(least) <= batch else [1] * len(chosen)
+    left = batch - sum(rows)
+    shared = []
+    for item, count in zip(chosen, rows, strict=True):
+        more = min(left, item.maximum[dim] - count)
+        shared.append((item, count + more))
+        left -= more
+    return shared
 
 
 def _nearest(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.engines.guard import check_feeds
@@ -91,12 +91,40 @@ def test_a_batch_over_every_profile_is_split_at_the_least_work(
     assert [(part.serve.profile, part.rows) for part in decision.parts] == parts
 
 
+@pytest.mark.parametrize(
+    ("batch", "allowed", "rows"),
+    [
+        (5, (SPLIT,), [3, 2]),  # not 4 and 1: a part of one row is below the minimum
+        (5, (PAD, SPLIT), [3, 2]),
+        (9, (SPLIT,), [4, 3, 2]),
+    ],
+)
+def test_parts_keep_to_the_minimum(
+    batch: int, allowed: tuple[Outside, ...], rows: list[int]
+) -> None:
+    profiles = [profile(0, 4, 8, (2, 1))]
+    decision = assign({"batch": batch, "tokens": 8}, profiles, WORK, OutsidePolicy(allowed))
+    assert isinstance(decision, Split)
+    assert [part.rows for part in decision.parts] == rows
+    assert all(part.serve.covered for part in decision.parts)
+
+
+def test_parts_below_the_minimum_are_raised_only_where_padding_is_allowed() -> None:
+    profiles = [profile(0, 4, 8, (3, 1))]
+    five = {"batch": 5, "tokens": 8}
+    assert isinstance(assign(five, profiles, WORK, OutsidePolicy((SPLIT,))), Degrade)
+    decision = assign(five, profiles, WORK)
+    assert isinstance(decision, Split)
+    assert [(part.rows, part.serve.covered) for part in decision.parts] == [(4, True), (1, False)]
+
+
 @given(
     st.lists(st.tuples(st.integers(1, 6), st.integers(1, 9)), min_size=1, max_size=3, unique=True),
     st.integers(1, 14),
     st.integers(1, 9),
     st.integers(1, 4),
 )
+@settings(deadline=None)
 def test_a_split_is_the_cheapest_of_all_splits(
     shapes: list[tuple[int, int]], batch: int, tokens: int, most: int
 ) -> None:
@@ -161,6 +189,7 @@ def test_without_profiles_it_still_answers() -> None:
     st.dictionaries(st.sampled_from(["batch", "tokens", "x"]), st.integers(-5, 1 << 62)),
     st.lists(st.sampled_from(Outside), unique=True),
 )
+@settings(deadline=None)
 def test_it_answers_whatever_is_asked(sizes: dict[str, int], allowed: list[Outside]) -> None:
     decision = assign(sizes, PROFILES, WORK, OutsidePolicy(tuple(allowed)))
     if isinstance(decision, Degrade):

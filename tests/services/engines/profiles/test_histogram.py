@@ -3,7 +3,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.engines.profiles.histogram import (
@@ -30,6 +30,7 @@ def many(seed: int, count: int = 6000) -> list[dict[str, int]]:
 
 
 @given(st.lists(SHAPES, max_size=30))
+@settings(deadline=None)
 def test_it_counts_every_request_and_survives_its_document(shapes: list[dict[str, int]]) -> None:
     histogram = tally(DIMS, shapes)
     assert histogram.total == len(shapes)
@@ -72,6 +73,7 @@ def test_the_order_of_recording_and_merging_changes_nothing() -> None:
 
 
 @given(st.integers(1, 1 << 20), st.integers(0, MAX_LEVEL), st.integers(0, MAX_LEVEL))
+@settings(deadline=None)
 def test_rounding_twice_is_rounding_once_to_the_coarser_grid(size: int, a: int, b: int) -> None:
     fine, coarse = min(a, b), max(a, b)
     assert round_up(round_up(size, fine), coarse) == round_up(size, coarse) >= size

@@ -46,6 +46,7 @@ def total(plan: ProfilePlan) -> float:
 
 
 @given(LINE, st.integers(1, 5), st.integers(60, 70))
+@settings(deadline=None)
 def test_over_one_dimension_it_is_the_optimum(sizes: list[int], k: int, top: int) -> None:
     histogram = line(sizes)
     plan = plan_profiles(histogram, k, bounds=bounded(histogram, (top,)))
@@ -76,6 +77,7 @@ def _least_by_quadratic(histogram: ShapeHistogram, k: int, top: int) -> float:
     st.integers(1, 4),
     st.floats(1.0, 3.0),
 )
+@settings(deadline=None)
 def test_over_one_dimension_it_is_the_optimum_within_the_memory(
     sizes: list[int], k: int, room: float
 ) -> None:
@@ -187,6 +189,16 @@ def test_over_several_dimensions_it_is_near_the_optimum(
     assert min(ratios) >= 1 - 1e-12
     assert max(ratios) <= 1.15
     assert np.mean(ratios) <= 1.01
+
+
+def test_more_corners_than_can_be_tried_are_thinned_and_still_more_profiles_cost_less() -> None:
+    draw = random.Random(4)
+    histogram = plane([(draw.randint(1, 90), draw.randint(1, 90)) for _ in range(1800)])
+    bounds = bounded(histogram, (90, 90))
+    costs = [plan_profiles(histogram, k, bounds=bounds).padded_work for k in range(1, 6)]
+    assert all(after < before for before, after in pairwise(costs))
+    grid = [(45, 45), (45, 90), (90, 45), (90, 90)]
+    assert costs[3] < padding_of(histogram, grid, bounds=bounds).padded_work
 
 
 def test_the_optimum_is_the_shape_that_most_work_is_for() -> None:
