@@ -235,14 +235,23 @@ def roll_back(
     workspace: Workspace, service: str, target_name: str, reason: str
 ) -> DeploymentStatus:
     """Give the traffic back to the revision before, and move the aliases with it."""
-    target = workspace.target(target_name)
+    target, registry = workspace.target(target_name), workspace.registry
     before = target.status(service)
     status = target.roll_back(service, reason)
-    if status.stable == before.stable and before.canary is None:
-        return status  # rolled back before: nothing moved, so nothing is recorded
-    registry = workspace.registry
     champion, previous = registry.alias(service, CHAMPION), registry.alias(service, ROLLBACK)
-    if champion is not None and previous is not None and status.stable != short(champion.bundle):
+    stale = champion is not None and status.stable != short(champion.bundle)
+    lost = before.canary or (before.stable if before.stable != status.stable else None)
+    if stale and lost is None and champion is not None:
+        lost = short(champion.bundle)  # killed before the aliases had moved: they move now
+    if lost is None:
+        return status  # rolled back before: nothing moved, so nothing is recorded
+    known = registry.versions(service)
+    workspace.ledger.append(
+        actor=actor(), action="roll-back", model=service, reason=reason,
+        version=next((item.version for item in known if short(item.bundle) == lost), ""),
+        details={"revision": lost, "serving": status.stable or ""},
+    )  # fmt: skip
+    if stale and champion is not None and previous is not None:
         registry.move_alias(
             service, CHAMPION, previous.version, expected=champion.version,
             actor=actor(), reason=reason,
@@ -250,11 +259,6 @@ def roll_back(
         registry.move_alias(
             service, ROLLBACK, None, expected=previous.version, actor=actor(), reason=reason
         )
-    workspace.ledger.append(
-        actor=actor(), action="roll-back", model=service,
-        version=champion.version if champion else "", reason=reason,
-        details={"serving": status.stable or ""},
-    )  # fmt: skip
     return status
 
 
