@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from validators.contracts.digest import (
     Digest,
@@ -40,12 +40,6 @@ class StepRun:
     wall_s: float
     cpu_s: float
     peak_memory_mb: float
-
-
-@dataclass(frozen=True, slots=True)
-class Performed(Generic[T]):
-    value: T
-    run: StepRun
 
 
 class Journal:
