@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Annotated
 
 import typer
 
 from flows.cli.output import Document, answer, console, notices
-from flows.cli.progress import ProgressBars
+from flows.cli.progress import progress_bars
 from flows.cli.tables import show_deployment, show_gates
 from flows.documents import verdict_rows
-from flows.progress import report_to
 from flows.review import registered
 from flows.rollout import roll_out
 from flows.workspace import Workspace
@@ -31,8 +29,7 @@ def deploy(
 
     def work() -> Document:
         workspace = Workspace.open()
-        bars = nullcontext() if as_json else ProgressBars(notices)
-        with bars as reporter, report_to(reporter) if reporter else nullcontext():
+        with progress_bars(notices, shown=not as_json):
             found = registered(workspace, service, version)
             ended = roll_out(workspace, found, probe=probe)
         return {

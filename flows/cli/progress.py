@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 
 from rich.console import Console
@@ -15,6 +17,18 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+
+from flows.progress import report_to
+
+
+@contextmanager
+def progress_bars(console: Console, *, shown: bool = True) -> Iterator[None]:
+    """Draw the progress of everything inside on a console, where it is to be shown."""
+    if not shown:
+        yield
+        return
+    with ProgressBars(console) as bars, report_to(bars):
+        yield
 
 
 class ProgressBars:

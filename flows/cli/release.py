@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,11 +13,10 @@ from prefect.logging.handlers import APILogWorker
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from flows.cli.output import Document, answer, console, notices
-from flows.cli.progress import ProgressBars
+from flows.cli.progress import progress_bars
 from flows.cli.tables import show_deployment, show_engines, show_gates
 from flows.home import Home
 from flows.orchestrator import embedded_orchestrator
-from flows.progress import report_to
 from flows.release.flow import read_pipeline
 from flows.release.flow import release as release_flow
 from flows.workspace import actor
@@ -39,8 +37,7 @@ def release(
 
     def work() -> Document:
         started = time.monotonic()
-        bars = nullcontext() if as_json else ProgressBars(notices)
-        with bars as reporter, report_to(reporter) if reporter else nullcontext():
+        with progress_bars(notices, shown=not as_json):
             document = run_release(pipeline, approve_as or [], deploy=deploy)
         return {**document, "duration_s": round(time.monotonic() - started, 3)}
 

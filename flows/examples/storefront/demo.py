@@ -17,11 +17,10 @@ from rich.table import Table
 
 from flows.cli.exits import exit_code
 from flows.cli.output import console, notices
-from flows.cli.progress import ProgressBars
+from flows.cli.progress import progress_bars
 from flows.cli.release import run_release, show
 from flows.examples.storefront.packages import package_file
 from flows.examples.storefront.speech import Speaker
-from flows.progress import report_to
 from flows.workspace import Workspace
 from validators.contracts.errors import ModalgateError
 
@@ -91,7 +90,7 @@ def demonstrate(*, keep: bool) -> int:
     workspace = Workspace.open()
     target = workspace.target("local")
     try:
-        with ProgressBars(notices) as bars, report_to(bars):
+        with progress_bars(notices):
             document = run_release(PIPELINE, PEOPLE, deploy=True)
         show({**document, "duration_s": time.monotonic() - started})
         console.print(ask(document["deployment"].rest_url))
