@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from flows.workspace import Workspace
+from services.children.scratch import scratch
 from services.engines.load import load_engine
-from services.engines.scratch import scratch
 from services.preprocess.preprocessor import Preprocessor, RawInput, make_preprocessor
 from validators.contracts.bundle import BundledEngine
 from validators.contracts.encoder import EncoderContract

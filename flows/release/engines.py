@@ -12,8 +12,8 @@ from flows.progress import reporter
 from flows.release.run import STEP, Release
 from flows.release.sources import encoder_digest, read_asset
 from flows.release.values import EngineBuild, Exported
+from services.children.scratch import scratch
 from services.engines.export.encoder import export_encoder
-from services.engines.scratch import scratch
 from services.engines.shelf import ObtainedEngine
 from services.engines.specs import specify
 from validators.compatibility.composition import check_composition

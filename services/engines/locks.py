@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from services.engines.errors import BuildCancelled
-from services.engines.process import Cancel
+from services.children.errors import BuildCancelled
+from services.children.process import Cancel
 from validators.contracts.digest import Digest, hex_of, short
 
 _LOOK_AGAIN_S = 0.2

@@ -1,12 +1,21 @@
-"""What is asked of a child process, and what it answers: JSON documents, never a pickle."""
+"""What the engine tasks are asked, and what a probe answers: JSON documents, never a pickle."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from validators.contracts.encoder import EncoderContract
-from validators.contracts.engine import BuildPhase, EngineManifest, EngineSpec, HostIdentity
+from validators.contracts.engine import EngineManifest, EngineSpec, HostIdentity
 from validators.contracts.pipeline import EncoderEntry
+
+_TASKS = "services.engines.tasks."
+BUILD = _TASKS + "build"
+EXPORT_ONNX = _TASKS + "export_onnx"
+EXPORT_TORCH = _TASKS + "export_torch"
+PROBE = _TASKS + "probe"
+REFERENCE_ONNX = _TASKS + "reference_onnx"
+REFERENCE_TORCH = _TASKS + "reference_torch"
+RUN_ENGINE = _TASKS + "run_engine"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,22 +76,3 @@ class EngineRunRequest:
     feeds: str
     out: str
     threads: int
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorDocument:
-    """A ModalgateError on its way from the child to its parent."""
-
-    kind: str
-    what: str
-    where: str
-    remedy: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChildReport:
-    """What a child says before it leaves."""
-
-    phases: tuple[BuildPhase, ...] = ()
-    error: ErrorDocument | None = None
-    availability: Availability | None = None

@@ -8,15 +8,21 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+from services.children.phases import Progress
+from services.children.process import Cancel, Limits, run_child
+from services.children.scratch import scratch
 from services.engines.backends.catalogue import backend
 from services.engines.canary import record_canary
 from services.engines.cases import Case, canary_case, make_cases
 from services.engines.host import mismatch
 from services.engines.parity import measure_deviations
-from services.engines.phases import Progress
-from services.engines.process import Cancel, Limits, run_child
-from services.engines.requests import EngineRunRequest, ReferenceRequest
-from services.engines.scratch import scratch
+from services.engines.requests import (
+    REFERENCE_ONNX,
+    REFERENCE_TORCH,
+    RUN_ENGINE,
+    EngineRunRequest,
+    ReferenceRequest,
+)
 from services.engines.shelf import ObtainedEngine, Shelf
 from services.engines.tensors import Arrays, digest_feeds, load_cases, save_cases
 from validators.contracts.digest import Digest, canonical_json, digest_value, short
@@ -191,7 +197,7 @@ def _run_source(task: _Task, folder: Path, feeds: Path) -> list[Arrays]:
         task.contract, location, str(task.base.resolve()), str(feeds), str(out)
     )
     run_child(
-        "reference_torch" if task.source.kind is SourceKind.TORCH else "reference_onnx",
+        REFERENCE_TORCH if task.source.kind is SourceKind.TORCH else REFERENCE_ONNX,
         request, folder, subject=task.contract.name,
         limits=task.limits, progress=task.progress, cancel=task.cancel,
     )  # fmt: skip
@@ -212,7 +218,7 @@ def _run_engine(task: _Task, folder: Path, feeds: Path) -> list[Arrays]:
     manifest = task.built.manifest
     task.shelf.store.fetch(manifest.engine, engine)
     run_child(
-        "run_engine", EngineRunRequest(manifest, str(engine), str(feeds), str(out), 1), folder,
+        RUN_ENGINE, EngineRunRequest(manifest, str(engine), str(feeds), str(out), 1), folder,
         subject=f"{manifest.spec.encoder} by {manifest.spec.backend}",
         limits=task.limits, progress=task.progress, cancel=task.cancel,
     )  # fmt: skip

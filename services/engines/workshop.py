@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from services.children.phases import Progress
+from services.children.process import Cancel, Limits, run_child
+from services.children.scratch import scratch
 from services.engines.backends.catalogue import backend
 from services.engines.locks import key_lock
-from services.engines.phases import Progress
-from services.engines.process import Cancel, Limits, run_child
-from services.engines.requests import BuildRequest
-from services.engines.scratch import scratch
+from services.engines.requests import BUILD, BuildRequest
 from services.engines.shelf import ObtainedEngine, Shelf
 from services.engines.verification import VerifiedEngine, verify_engine
 from validators.contracts.digest import Digest
@@ -122,7 +122,7 @@ class EngineWorkshop:
             model, out = folder / "model.onnx", folder / "engine"
             self._shelf.store.fetch(spec.onnx, model)
             result = run_child(
-                "build", BuildRequest(spec, str(model), str(out)), folder,
+                BUILD, BuildRequest(spec, str(model), str(out)), folder,
                 subject=f"{spec.encoder} by {spec.backend}",
                 limits=self._limits, progress=progress, cancel=cancel,
             )  # fmt: skip

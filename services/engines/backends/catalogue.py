@@ -8,6 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from services.children.errors import ChildCrashed
+from services.children.phases import Phases
+from services.children.process import Limits, run_child
+from services.children.scratch import scratch
 from services.engines.backends.onnxruntime import build as onnxruntime_build
 from services.engines.backends.onnxruntime import probe as onnxruntime_probe
 from services.engines.backends.onnxruntime import run as onnxruntime_run
@@ -21,13 +25,9 @@ from services.engines.backends.tensorrt import run as tensorrt_run
 from services.engines.backends.tensorrt_rtx import build as tensorrt_rtx_build
 from services.engines.backends.tensorrt_rtx import probe as tensorrt_rtx_probe
 from services.engines.backends.tensorrt_rtx import run as tensorrt_rtx_run
-from services.engines.errors import ChildCrashed
-from services.engines.phases import Phases
-from services.engines.process import Limits, run_child
-from services.engines.requests import Availability, ProbeRequest
-from services.engines.scratch import scratch
+from services.engines.requests import PROBE, Availability, ProbeRequest
 from validators.contracts.engine import EngineSpec, HostIdentity
-from validators.contracts.errors import NotFound, Unavailable
+from validators.contracts.errors import NotFound
 
 _PROBE_LIMITS = Limits(timeout_s=120, niceness=0)
 
@@ -92,10 +92,8 @@ def _probed(name: str) -> Availability:
     try:
         with tempfile.TemporaryDirectory() as root, scratch(Path(root)) as folder:
             result = run_child(
-                "probe", ProbeRequest(name), folder, subject=name, limits=_PROBE_LIMITS
+                PROBE, ProbeRequest(name), folder, subject=name, limits=_PROBE_LIMITS
             )
     except ChildCrashed as error:
         return Availability(False, f"its libraries crash on this host: {error.what}")
-    if result.report.availability is None:
-        raise Unavailable("the probe gave no answer", where=name, remedy="Install it again.")
-    return result.report.availability
+    return result.answer(Availability)

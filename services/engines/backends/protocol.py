@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
-from services.engines.phases import Phases
+from services.children.phases import Phases
 from services.engines.requests import Availability
 from validators.contracts.engine import EngineSpec, HostIdentity
 from validators.contracts.ports import Tensors

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from services.engines.phases import Progress
-from services.engines.process import Cancel, Limits, run_child
-from services.engines.requests import ExportRequest
-from services.engines.scratch import scratch
+from services.children.phases import Progress
+from services.children.process import Cancel, Limits, run_child
+from services.children.scratch import scratch
+from services.engines.requests import EXPORT_ONNX, EXPORT_TORCH, ExportRequest
 from validators.contracts.digest import digest_value, short
 from validators.contracts.pipeline import EncoderEntry, SourceKind
 
@@ -28,12 +28,12 @@ def export_encoder(
 
     Raises:
         BadInput: the source or its contract is wrong (see `export.checked`); or an error of
-        `services.engines.errors` where the child was stopped.
+        `services.children.errors` where the child was stopped.
     """
     with scratch(workdir) as folder:
         out = folder / "checked.onnx"
         request = ExportRequest(entry, str(base.resolve()), str(out))
-        task = "export_torch" if entry.source.kind is SourceKind.TORCH else "export_onnx"
+        task = EXPORT_TORCH if entry.source.kind is SourceKind.TORCH else EXPORT_ONNX
         run_child(
             task, request, folder,
             subject=entry.name, limits=limits, progress=progress, cancel=cancel,

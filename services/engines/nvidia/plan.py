@@ -8,7 +8,7 @@ from typing import Any
 
 import onnx
 
-from services.engines.phases import Phases
+from services.children.phases import Phases
 from services.engines.precision import require_carried
 from validators.contracts.engine import EngineSpec, Precision
 from validators.contracts.errors import BadInput, Unsupported

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from services.children.phases import Phases
 from services.engines.backends.catalogue import backend
-from services.engines.phases import Phases
 from services.engines.requests import BuildRequest
 
 REQUEST = BuildRequest

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from services.children.phases import Phases
 from services.engines.export.checked import check_encoder
 from services.engines.export.onnx_source import load_source
-from services.engines.phases import Phases
 from services.engines.requests import ExportRequest
 
 REQUEST = ExportRequest

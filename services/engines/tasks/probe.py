@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from services.children.phases import Phases
 from services.engines.backends.catalogue import backend
-from services.engines.phases import Phases
 from services.engines.requests import Availability, ProbeRequest
 
 REQUEST = ProbeRequest

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from services.children.phases import Phases
 from services.engines.backends.onnxruntime.build import PROVIDERS, options
 from services.engines.backends.onnxruntime.probe import library
-from services.engines.phases import Phases
 from services.engines.requests import ReferenceRequest
 from services.engines.tensors import load_cases, save_cases
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from services.children.phases import Phases
 from services.engines.export.torch_source import load_module, run_module
-from services.engines.phases import Phases
 from services.engines.requests import ReferenceRequest
 from services.engines.tensors import load_cases, save_cases
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from services.children.phases import Phases
 from services.engines.load import open_engine
-from services.engines.phases import Phases
 from services.engines.requests import EngineRunRequest
 from services.engines.tensors import load_cases, save_cases
 

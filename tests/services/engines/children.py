@@ -13,6 +13,6 @@ def builders(parent: int | None = None) -> list[psutil.Process]:
             command = child.cmdline()
         except (psutil.NoSuchProcess, psutil.ZombieProcess):
             continue  # ended, and not yet waited for
-        if "services.engines.child" in command:
+        if "services.children.child" in command:
             found.append(child)
     return found

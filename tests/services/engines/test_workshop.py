@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from infra.keys.file import FileSigner
+from services.children.errors import BuildCancelled, ChildCrashed
 from services.engines.backends.catalogue import backend
-from services.engines.errors import BuildCancelled, ChildCrashed
 from services.engines.locks import key_lock
 from services.engines.manifest import open_manifest, seal_manifest
 from services.engines.specs import specify

@@ -8,9 +8,9 @@ from typing import Any
 
 import onnx
 
+from services.children.phases import Phases
 from services.engines.backends.flags import check_flags
 from services.engines.backends.onnxruntime.probe import library
-from services.engines.phases import Phases
 from services.engines.precision import require_carried
 from validators.contracts.engine import EngineSpec, Precision
 from validators.contracts.errors import BadInput, Unsupported

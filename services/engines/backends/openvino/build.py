@@ -9,9 +9,9 @@ from typing import Any
 
 import onnx
 
+from services.children.phases import Phases
 from services.engines.backends.flags import check_flags
 from services.engines.backends.openvino.probe import library
-from services.engines.phases import Phases
 from services.engines.precision import require_carried
 from validators.contracts.engine import EngineSpec, Precision, ShapeProfile
 from validators.contracts.errors import Unsupported

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from services.children.phases import Phases
 from services.engines.backends.flags import check_flags
 from services.engines.backends.tensorrt.probe import library
 from services.engines.nvidia.plan import FLAGS, build_plan, check_precision
-from services.engines.phases import Phases
 from validators.contracts.engine import EngineSpec
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from services.engines.errors import ChildCrashed
+from services.children.errors import ChildCrashed
 from services.engines.export.encoder import export_encoder
 from tests.services.engines.models import (
     TEXT_ENTRY,

@@ -12,10 +12,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from services.engines.errors import BuildCancelled, ChildCrashed, ChildTimedOut, ChildTooLarge
+from services.children.errors import BuildCancelled, ChildCrashed, ChildTimedOut, ChildTooLarge
+from services.children.process import Limits, child_environment
+from services.children.scratch import scratch
 from services.engines.export.encoder import export_encoder
-from services.engines.process import Limits, child_environment
-from services.engines.scratch import scratch
 from tests.services.engines.children import builders
 from tests.services.engines.models import image_entry
 from validators.contracts.errors import DeadlineExceeded, TooLarge, Unavailable

@@ -1,4 +1,4 @@
-"""The entry of a child process: `python -m services.engines.child TASK REQUEST REPORT FD PARENT`.
+"""The entry of a child process: `python -m services.children.child TASK REQUEST REPORT FD PARENT`.
 
 It runs one task and leaves. What it says goes to REPORT, written whole or not at all; phases go to
 the pipe FD as they start; everything that libraries print goes to the log its parent opened.
@@ -9,32 +9,30 @@ from __future__ import annotations
 import ctypes
 import importlib
 import os
+import re
 import signal
 import sys
 from pathlib import Path
 from typing import Protocol, cast
 
-from services.engines.phases import Phases
-from services.engines.requests import Availability, ChildReport, ErrorDocument
+from services.children.phases import Phases
+from services.children.report import ChildReport, ErrorDocument
 from validators.contracts.digest import canonical_json
 from validators.contracts.documents import load
 from validators.contracts.errors import ModalgateError
 
-TASKS = (
-    "export_torch", "export_onnx", "build", "probe",
-    "reference_torch", "reference_onnx", "run_engine",
-)  # fmt: skip
-"""Each is a module of `services.engines.tasks`: a task pays for its own imports only."""
+_TASK = re.compile(r"services\.[a-z_]+\.tasks\.[a-z_]+")
+"""Tasks are modules of the rooms' `tasks` packages; each pays for its own imports only."""
 
 _PR_SET_PDEATHSIG = 1
 
 
 class Task(Protocol):
-    """What a module of `services.engines.tasks` offers."""
+    """What a task's module offers. What `run` returns has a canonical JSON form, or is None."""
 
     REQUEST: type[object]
 
-    def run(self, request: object, phases: Phases) -> Availability | None: ...
+    def run(self, request: object, phases: Phases) -> object: ...
 
 
 def main(arguments: list[str]) -> int:
@@ -49,16 +47,17 @@ def main(arguments: list[str]) -> int:
 
 
 def _perform(name: str, request: Path, phases: Phases) -> ChildReport:
-    if name not in TASKS:
+    if not _TASK.fullmatch(name):
         raise SystemExit(f"no task is called {name!r}")
     with phases.phase("import"):
-        task = cast(Task, importlib.import_module(f"services.engines.tasks.{name}"))
+        task = cast(Task, importlib.import_module(name))
     try:
-        availability = task.run(load(task.REQUEST, request.read_bytes()), phases)
+        answer = task.run(load(task.REQUEST, request.read_bytes()), phases)
     except ModalgateError as error:
         document = ErrorDocument(type(error).__name__, error.what, error.where, error.remedy)
         return ChildReport(phases.done, document)
-    return ChildReport(phases.done, None, availability)
+    text = "" if answer is None else canonical_json(answer).decode()
+    return ChildReport(phases.done, None, text)
 
 
 def _announce(pipe: int, phase: str) -> None:

@@ -22,16 +22,19 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import psutil
 
 import validators.contracts.errors as contract_errors
-from services.engines.errors import BuildCancelled, ChildCrashed, ChildTimedOut, ChildTooLarge
-from services.engines.phases import Progress
-from services.engines.requests import ChildReport, ErrorDocument
+from services.children.errors import BuildCancelled, ChildCrashed, ChildTimedOut, ChildTooLarge
+from services.children.phases import Progress
+from services.children.report import ChildReport, ErrorDocument
 from validators.contracts.digest import canonical_json
 from validators.contracts.documents import load
 from validators.contracts.errors import ModalgateError
+
+T = TypeVar("T")
 
 POLL_S = 0.05
 MAX_LOG_BYTES = 256 * 1024  # kept of a log: its end
@@ -59,9 +62,15 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class ChildResult:
+    """`report` holds the phases' times and the task's answer; `answer` reads it as a value."""
+
     report: ChildReport
     log: bytes
     peak_bytes: int
+
+    def answer(self, kind: type[T]) -> T:
+        """What the task returned."""
+        return load(kind, self.report.answer.encode(), where="a child's answer")
 
 
 def run_child(
@@ -74,20 +83,23 @@ def run_child(
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> ChildResult:
-    """Run one task in a fresh process; `folder` is its scratch, `subject` names it in errors.
+    """Run one task in a fresh process: a module such as `services.engines.tasks.build`.
+
+    `folder` is its scratch, `subject` names it in errors.
 
     Raises:
         ChildCrashed, ChildTimedOut, ChildTooLarge, BuildCancelled; or what the task itself raised.
     """
     limits = limits or Limits()
-    report, log = folder / f"{task}.report.json", folder / f"{task}.log"
+    name = task.rpartition(".")[2]
+    report, log = folder / f"{name}.report.json", folder / f"{name}.log"
     reading, writing = os.pipe()
     try:
         process = _start(task, request, folder, report=report, log=log, pipe=writing)
     finally:
         os.close(writing)
     watch = _Watch(
-        process, reading, f"{task} of {subject}", limits=limits, progress=progress, cancel=cancel
+        process, reading, f"{name} of {subject}", limits=limits, progress=progress, cancel=cancel
     )
     try:
         watch.until_done()
@@ -106,10 +118,10 @@ def run_child(
 def _start(
     task: str, request: object, folder: Path, *, report: Path, log: Path, pipe: int
 ) -> subprocess.Popen[bytes]:
-    question = folder / f"{task}.request.json"
+    question = report.with_name(report.name.removesuffix(".report.json") + ".request.json")
     question.write_bytes(canonical_json(request))
     command = [
-        sys.executable, "-P", "-X", "faulthandler", "-m", "services.engines.child",
+        sys.executable, "-P", "-X", "faulthandler", "-m", "services.children.child",
         task, str(question), str(report), str(pipe), str(os.getpid()),
     ]  # fmt: skip
     with log.open("wb") as output:
