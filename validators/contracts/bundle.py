@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from validators.contracts.digest import Digest, canonical_json, digest_bytes
 from validators.contracts.encoder import EncoderContract
-from validators.contracts.engine import EngineState, HostIdentity, Precision
+from validators.contracts.engine import EngineState, HostIdentity, Outside, Precision
 from validators.contracts.errors import NotFound
 from validators.contracts.pipeline import Answer, Branch, Fusion
 from validators.contracts.slo import Slo
@@ -43,6 +43,7 @@ class BundledEncoder:
     contract: EncoderContract  # with asset digests filled in
     onnx: Digest
     fingerprint: Digest
+    outside: tuple[Outside, ...] = (Outside.PAD, Outside.SPLIT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,19 @@ class ShapeProfile:
         )
 
 
+class Outside(enum.Enum):
+    """What may be done with a request whose shape no profile covers.
+
+    PAD: raise a size that is below every fitting profile's minimum. SPLIT: run the batch in parts.
+    CUT: drop the end of a dimension that is too long; the answer is degraded and says so. What
+    none of the allowed ones helps is refused with a reason and with what would fit.
+    """
+
+    PAD = "pad"
+    SPLIT = "split"
+    CUT = "cut"
+
+
 @dataclass(frozen=True, slots=True)
 class HostIdentity:
     """Where an engine runs: part of its key.

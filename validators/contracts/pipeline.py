@@ -9,7 +9,7 @@ import enum
 from dataclasses import dataclass, field
 
 from validators.contracts.encoder import EncoderContract
-from validators.contracts.engine import Precision, ShapeProfile
+from validators.contracts.engine import Outside, Precision, ShapeProfile
 from validators.contracts.errors import NotFound
 from validators.contracts.modality import Modality
 from validators.contracts.slo import Slo
@@ -28,11 +28,25 @@ class EncoderSource:
 
 
 @dataclass(frozen=True, slots=True)
+class AutoProfiles:
+    """Profiles planned from the shapes that were seen, within bounds.
+
+    `count` profiles at most, `memory_mb` for all of them together (None: no bound). The encoder's
+    `profiles` then hold one profile, the bounds themselves: nothing outside it is ever served.
+    """
+
+    count: int = 4
+    memory_mb: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class EncoderEntry:
     """One encoder of the pipeline, and how its engines are to be built.
 
     `asset_files` maps asset names of the contract's preprocessing to files or `package:path`
-    references; digests are filled in when the release reads them.
+    references; digests are filled in when the release reads them. `precisions` are the candidates
+    that are measured where there are several, `precision` being the first; the fastest that passes
+    parity is taken. `auto` plans the profiles.
     """
 
     contract: EncoderContract
@@ -40,6 +54,9 @@ class EncoderEntry:
     precision: Precision
     profiles: tuple[ShapeProfile, ...]
     asset_files: tuple[tuple[str, str], ...] = ()
+    precisions: tuple[Precision, ...] = ()
+    auto: AutoProfiles | None = None
+    outside: tuple[Outside, ...] = (Outside.PAD, Outside.SPLIT)
 
     @property
     def name(self) -> str:

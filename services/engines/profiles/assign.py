@@ -5,7 +5,6 @@ The answer is a value, whatever comes in: a request is never failed by a crash o
 
 from __future__ import annotations
 
-import enum
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,23 +14,12 @@ import numpy.typing as npt
 
 from services.engines.profiles.bounds import MAX_SIZE, bounds_of
 from services.engines.profiles.cost import ShapeFormula
-from validators.contracts.engine import ShapeProfile
+from validators.contracts.engine import Outside, ShapeProfile
 from validators.contracts.tensors import TensorSpec
 
 Sizes = tuple[tuple[str, int], ...]  # dimension and size, in the profiles' order
 MAX_PARTS = 64
 MAX_SPLIT_ROWS = 1024  # bounds what planning one request's split can cost
-
-
-class Outside(enum.Enum):
-    """What may be done with a request that no profile covers.
-
-    PAD: raise a size that is below every fitting profile's minimum. SPLIT: run the batch in parts.
-    What neither helps is refused with a reason and with what would fit.
-    """
-
-    PAD = "pad"
-    SPLIT = "split"
 
 
 @dataclass(frozen=True, slots=True)
