@@ -20,7 +20,7 @@ from validators.contracts.errors import NotFound
 from validators.contracts.pipeline import Answer, Branch, Fusion
 from validators.contracts.slo import Slo
 
-BUNDLE_FORMAT = 1
+BUNDLE_FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
