@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from validators.contracts.pipeline_complaints import Complaint, dotted, suggest
+from validators.contracts.pipeline_encoder_schema import (
+    EncoderSection,
+    RangeSection,
+    TensorSection,
+)
 from validators.contracts.pipeline_parts import Parts
-from validators.contracts.pipeline_schema import EncoderSection, RangeSection, TensorSection
 from validators.contracts.yaml_lines import Path
 
 BATCH = "batch"

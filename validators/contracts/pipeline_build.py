@@ -24,18 +24,16 @@ from validators.contracts.pipeline import (
     Review,
     SourceKind,
 )
+from validators.contracts.pipeline_encoder_schema import EncoderSection, TensorSection
+from validators.contracts.pipeline_gates_schema import GatesSection, WaiverSection
 from validators.contracts.pipeline_rules import limits_of, own_spaces
 from validators.contracts.pipeline_schema import (
     BackendSection,
     BranchSection,
     DeploySection,
-    EncoderSection,
-    GatesSection,
     ModalitySection,
     PipelineDocument,
     SloSection,
-    TensorSection,
-    WaiverSection,
 )
 from validators.contracts.slo import Slo, SloClass
 from validators.contracts.tensors import DType, Meaning, StateKind, TensorSpec, TimeBase

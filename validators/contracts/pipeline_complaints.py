@@ -15,18 +15,19 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from validators.contracts import pipeline_schema as shape
+from validators.contracts import pipeline_keys as form
+from validators.contracts.pipeline_schema import pipeline_schema
 from validators.contracts.yaml_lines import Path
 
 FORMS: Mapping[str, str] = {
-    shape.NAME: "a lower-case name: a letter, then at most 62 letters, digits, - or _",
-    shape.SERVICE: "a DNS label: a lower-case letter, then letters, digits or -, 63 at most",
-    shape.TENSOR: "a name as in the model's graph",
-    shape.FACTORY: "package.module:function",
-    shape.VERSION: "a version such as 1.0.0",
-    shape.TARGET: "host, or a GPU generation such as SM89",
-    shape.FINDING: "gate/code/subject, as a verdict prints it",
-    shape.DAY: "a day such as 2030-01-31",
+    form.NAME: "a lower-case name: a letter, then at most 62 letters, digits, - or _",
+    form.SERVICE: "a DNS label: a lower-case letter, then letters, digits or -, 63 at most",
+    form.TENSOR: "a name as in the model's graph",
+    form.FACTORY: "package.module:function",
+    form.VERSION: "a version such as 1.0.0",
+    form.TARGET: "host, or a GPU generation such as SM89",
+    form.FINDING: "gate/code/subject, as a verdict prints it",
+    form.DAY: "a day such as 2030-01-31",
 }
 """How each pattern of the schema is said."""
 
@@ -109,7 +110,7 @@ def schema_at(path: Path) -> dict[str, Any]:
 
 @cache
 def _schema() -> dict[str, Any]:
-    return shape.pipeline_schema()
+    return pipeline_schema()
 
 
 def _resolve(node: dict[str, Any]) -> dict[str, Any]:

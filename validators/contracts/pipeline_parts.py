@@ -13,18 +13,18 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from validators.contracts.modality import DEFAULT_MODALITIES
+from validators.contracts.pipeline_encoder_schema import EncoderSection
+from validators.contracts.pipeline_gates_schema import WaiverSection
+from validators.contracts.pipeline_keys import Section
 from validators.contracts.pipeline_schema import (
     BackendSection,
     BranchSection,
     DataSection,
     DeploySection,
-    EncoderSection,
     FusionSection,
     ModalitySection,
     PipelineDocument,
-    Section,
     SloSection,
-    WaiverSection,
 )
 
 S = TypeVar("S", bound=Section)

@@ -13,14 +13,9 @@ from itertools import pairwise
 from validators.contracts.cron import find_cron_fault
 from validators.contracts.encoder_rules import encoder_complaints
 from validators.contracts.pipeline_complaints import Complaint, suggest
+from validators.contracts.pipeline_encoder_schema import EncoderSection, TensorSection
 from validators.contracts.pipeline_parts import Parts
-from validators.contracts.pipeline_schema import (
-    BackendSection,
-    BranchSection,
-    EncoderSection,
-    SloSection,
-    TensorSection,
-)
+from validators.contracts.pipeline_schema import BackendSection, BranchSection, SloSection
 from validators.contracts.slo import CLASS_BOUNDS, SloClass
 from validators.contracts.tensors import Meaning
 
