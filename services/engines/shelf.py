@@ -12,6 +12,7 @@ from validators.contracts.encoder import EncoderContract
 from validators.contracts.engine import EngineManifest, EngineSpec, EngineState, HostIdentity
 from validators.contracts.errors import Conflict, NotFound, Refused
 from validators.contracts.ports import ObjectStore, Signer, Verifier
+from validators.contracts.tensors import TensorSpec
 
 _CHUNK_BYTES = 1 << 20
 
@@ -27,6 +28,22 @@ class ObtainedEngine:
 
 
 @dataclass(frozen=True, slots=True)
+class Description:
+    """What a manifest says beside its key: the contract's tensors, and the model behind a bake."""
+
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    source_onnx: Digest | None = None  # None where the spec's ONNX is the encoder's own
+
+    @staticmethod
+    def of(
+        contract: EncoderContract, spec: EngineSpec, source_onnx: Digest | None = None
+    ) -> Description:
+        baked_from = None if source_onnx == spec.onnx else source_onnx
+        return Description(contract.inputs, contract.outputs, baked_from)
+
+
+@dataclass(frozen=True, slots=True)
 class Shelf:
     """The store seen as engines by key. Reads are trusted only as far as signatures reach."""
 
@@ -34,11 +51,11 @@ class Shelf:
     signer: Signer
     verifier: Verifier
 
-    def built(self, spec: EngineSpec, contract: EncoderContract) -> ObtainedEngine | None:
+    def built(self, spec: EngineSpec, about: Description) -> ObtainedEngine | None:
         """The build of this spec, if there is one and it is whole.
 
-        The key does not hold the contract's ranges and meanings: where only those changed, the
-        same bytes get a new manifest instead of a new build.
+        The key does not hold the contract's ranges and meanings, nor what its ONNX was baked from:
+        where only those changed, the same bytes get a new manifest instead of a new build.
         """
         found = self._read(_built_name(spec.key))
         if found is None or found.manifest.spec != spec:
@@ -46,14 +63,14 @@ class Shelf:
         if not self._whole(found.manifest.engine):
             self.store.delete(found.manifest.engine)  # else putting it again would change nothing
             return None
-        return found if _describes(found, contract) else self._renew(found, contract)
+        return found if _described(found) == about else self._renew(found, about)
 
-    def keep_built(self, manifest: EngineManifest, contract: EncoderContract) -> ObtainedEngine:
+    def keep_built(self, manifest: EngineManifest, about: Description) -> ObtainedEngine:
         """Seal and name a build; where another builder of this store was first, theirs."""
         try:
             return self._keep(_built_name(manifest.key), manifest, cached=False)
         except Conflict:
-            theirs = self.built(manifest.spec, contract)
+            theirs = self.built(manifest.spec, about)
             if theirs is None:
                 raise
             return theirs
@@ -65,7 +82,7 @@ class Shelf:
             return None
         same = all(
             getattr(found.manifest, part) == getattr(built, part)
-            for part in ("engine", "spec", "inputs", "outputs")
+            for part in ("engine", "spec", "inputs", "outputs", "source_onnx")
         )
         return found if same and found.manifest.verified_on == host else None
 
@@ -83,11 +100,14 @@ class Shelf:
                 raise
             return theirs
 
-    def _renew(self, found: ObtainedEngine, contract: EncoderContract) -> ObtainedEngine:
-        """The same build under this contract; where another release renewed it so, theirs."""
+    def _renew(self, found: ObtainedEngine, about: Description) -> ObtainedEngine:
+        """The same build under this description; where another release renewed it so, theirs."""
         name = _built_name(found.manifest.key)
         renewed = dataclasses.replace(
-            found.manifest, inputs=contract.inputs, outputs=contract.outputs
+            found.manifest,
+            inputs=about.inputs,
+            outputs=about.outputs,
+            source_onnx=about.source_onnx,
         )
         try:
             return self._keep(name, renewed, cached=True)
@@ -128,9 +148,9 @@ class Shelf:
             return digest_chunks(chunks()) == engine
 
 
-def _describes(found: ObtainedEngine, contract: EncoderContract) -> bool:
-    described = (found.manifest.inputs, found.manifest.outputs)
-    return described == (contract.inputs, contract.outputs)
+def _described(found: ObtainedEngine) -> Description:
+    manifest = found.manifest
+    return Description(manifest.inputs, manifest.outputs, manifest.source_onnx)
 
 
 def _built_name(key: Digest) -> str:

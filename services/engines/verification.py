@@ -95,7 +95,7 @@ class _Task:
     @property
     def reference_key(self) -> Digest:
         """The exported ONNX stands for the source: another module would have exported another."""
-        model = self.built.manifest.spec.onnx
+        model = self.built.manifest.source
         outputs = [item.name for item in self.contract.outputs]
         parts = [model, self.reference, self.inputs, self.canary_inputs, outputs]
         return digest_value("reference", parts)
@@ -191,7 +191,7 @@ def _run_source(task: _Task, folder: Path, feeds: Path) -> list[Arrays]:
     location = task.source.location
     if task.source.kind is SourceKind.ONNX:
         model = folder / "model.onnx"
-        task.shelf.store.fetch(task.built.manifest.spec.onnx, model)
+        task.shelf.store.fetch(task.built.manifest.source, model)
         location = str(model)
     request = ReferenceRequest(
         task.contract, location, str(task.base.resolve()), str(feeds), str(out)

@@ -21,7 +21,7 @@ from services.children.scratch import scratch
 from services.engines.backends.catalogue import backend
 from services.engines.locks import key_lock
 from services.engines.requests import BUILD, BuildRequest
-from services.engines.shelf import ObtainedEngine, Shelf
+from services.engines.shelf import Description, ObtainedEngine, Shelf
 from services.engines.verification import VerifiedEngine, verify_engine
 from validators.contracts.digest import Digest
 from validators.contracts.encoder import EncoderContract
@@ -60,12 +60,14 @@ class EngineWorkshop:
         onnx: Digest,
         contract: EncoderContract,
         *,
+        source_onnx: Digest | None = None,
         progress: Progress | None = None,
         cancel: Cancel | None = None,
     ) -> ObtainedEngine:
         """The engine of this spec: as it lies in the store, or built now. BUILT, never VERIFIED.
 
-        `onnx` is an object of the store that `export_encoder` made.
+        `onnx` is an object of the store that `export_encoder` made, or one that a precision was
+        baked into: then `source_onnx` is the one it was baked from.
 
         Raises:
             BadInput, Unsupported: the backend cannot take this model, precision or target.
@@ -76,10 +78,11 @@ class EngineWorkshop:
             raise BadInput("the spec is of another ONNX file", where=spec.encoder)
         backend(spec.backend).check(spec)
         with key_lock(self._locks, spec.key, cancel):
-            found = self._shelf.built(spec, contract)
+            about = Description.of(contract, spec, source_onnx)
+            found = self._shelf.built(spec, about)
             if found is not None:
                 return found
-            return self._build(spec, contract, progress, cancel)
+            return self._build(spec, about, progress, cancel)
 
     def verify(
         self,
@@ -114,7 +117,7 @@ class EngineWorkshop:
     def _build(
         self,
         spec: EngineSpec,
-        contract: EncoderContract,
+        about: Description,
         progress: Progress | None,
         cancel: Cancel | None,
     ) -> ObtainedEngine:
@@ -136,7 +139,8 @@ class EngineWorkshop:
             state=EngineState.BUILT,
             build_log=self._shelf.store.put(result.log),
             phases=result.report.phases,
-            inputs=contract.inputs,
-            outputs=contract.outputs,
+            inputs=about.inputs,
+            outputs=about.outputs,
+            source_onnx=about.source_onnx,
         )
-        return self._shelf.keep_built(manifest, contract)
+        return self._shelf.keep_built(manifest, about)

@@ -135,9 +135,13 @@ def _load_encoder(name: str, folder: BundleFolder, loaders: Loaders) -> LoadedEn
 
 
 def _require_same(engine: RunningEngine, entry: BundledEngine, onnx: Digest) -> None:
-    """A manifest may be sealed and true, and still be another engine's."""
+    """A manifest may be sealed and true, and still be another engine's.
+
+    `onnx` is what the encoder's fingerprint is of. An engine with a precision baked in was compiled
+    from another file, which its key names; its sealed manifest says what that was baked from.
+    """
     manifest = engine.manifest
-    seen = (manifest.key, manifest.engine, manifest.spec.encoder, manifest.spec.onnx)
+    seen = (manifest.key, manifest.engine, manifest.spec.encoder, manifest.source)
     if seen != (entry.key, entry.engine, entry.encoder, onnx):
         engine.close()
         raise Refused(

@@ -158,7 +158,8 @@ class EngineManifest:
     """What is known of one engine build; sealed with a signature beside the engine's bytes.
 
     `inputs` and `outputs` are the contract's tensors, so that a host can guard and try the engine
-    with nothing else at hand.
+    with nothing else at hand. `source_onnx` names the encoder's own ONNX where `spec.onnx` is
+    another one that a precision was baked into.
     """
 
     key: Digest
@@ -174,6 +175,12 @@ class EngineManifest:
     inputs: tuple[TensorSpec, ...] = ()
     outputs: tuple[TensorSpec, ...] = ()
     canary_outputs: tuple[CanaryOutput, ...] = ()
+    source_onnx: Digest | None = None
+
+    @property
+    def source(self) -> Digest:
+        """The ONNX that the encoder's fingerprint is of, and that parity compares with."""
+        return self.source_onnx or self.spec.onnx
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from infra.keys.file import FileSigner, TrustedKeys
 from infra.objects.folder import FolderStore
 from services.engines.host import this_host
-from services.engines.shelf import Shelf
+from services.engines.shelf import Description, Shelf
 from services.engines.specs import specify
 from tests.services.engines.models import IMAGE, IMAGE_PROFILES
 from validators.contracts.digest import Digest, digest_bytes
@@ -58,7 +58,7 @@ class Two:
             spec.key, spec, engine, 6, EngineState.BUILT, self.store.put(b"log"), (),
             inputs=IMAGE.inputs, outputs=IMAGE.outputs,
         )  # fmt: skip
-        return self.ours.keep_built(manifest, IMAGE).manifest
+        return self.ours.keep_built(manifest, Description.of(IMAGE, spec)).manifest
 
 
 @pytest.fixture
@@ -104,15 +104,17 @@ def test_what_the_first_verified_has_to_be_exactly_this_build(
 
 
 def test_who_is_second_to_renew_a_manifest_takes_the_renewed_one(two: Two) -> None:
-    spec, contract = two.build().spec, ranged((-2.0, 2.0))
-    two.store.overtake = lambda: two.theirs.built(spec, contract)
-    found = two.ours.built(spec, contract)
+    spec = two.build().spec
+    about = Description.of(ranged((-2.0, 2.0)), spec)
+    two.store.overtake = lambda: two.theirs.built(spec, about)
+    found = two.ours.built(spec, about)
     assert found is not None
-    assert found.manifest.inputs == contract.inputs
+    assert found.manifest.inputs == about.inputs
 
 
 def test_a_manifest_renewed_for_another_contract_is_not_taken(two: Two) -> None:
     spec = two.build().spec
-    two.store.overtake = lambda: two.theirs.built(spec, ranged((-3.0, 3.0)))
+    other, about = (Description.of(ranged(r), spec) for r in ((-3.0, 3.0), (-2.0, 2.0)))
+    two.store.overtake = lambda: two.theirs.built(spec, other)
     with pytest.raises(Conflict):
-        two.ours.built(spec, ranged((-2.0, 2.0)))
+        two.ours.built(spec, about)

@@ -217,6 +217,31 @@ def test_an_engine_of_another_model_fails_parity(yard: Yard, factories: Path) ->
     assert against_itself.record.reference.startswith("onnxruntime")
 
 
+def test_an_engine_of_a_baked_model_names_the_model_behind_it_and_is_compared_with_that(
+    yard: Yard, factories: Path
+) -> None:
+    source = yard.store.put(image_model().SerializeToString())
+    changed = image_model()
+    changed.producer_name = "baked"  # the same function from other bytes
+    baked = yard.store.put(changed.SerializeToString())
+    spec = specify(IMAGE, baked, "onnxruntime", Precision.FP32, IMAGE_PROFILES)
+    built = yard.workshop.obtain(spec, baked, IMAGE, source_onnx=source)
+    assert (built.manifest.spec.onnx, built.manifest.source) == (baked, source)
+    yard.store.delete(baked)  # the comparison needs the source only
+    own = EncoderSource(SourceKind.ONNX, "unused: the source in the store is the reference")
+    found = yard.workshop.verify(built, IMAGE, own, factories)
+    assert found.engine is not None and found.engine.manifest.source == source
+
+
+def test_a_bake_from_another_model_gets_a_new_manifest_and_no_new_build(yard: Yard) -> None:
+    onnx = yard.store.put(image_model().SerializeToString())
+    spec = specify(IMAGE, onnx, "onnxruntime", Precision.FP32, IMAGE_PROFILES)
+    plain = yard.workshop.obtain(spec, onnx, IMAGE, source_onnx=onnx)
+    assert plain.manifest.source_onnx is None
+    baked = yard.workshop.obtain(spec, onnx, IMAGE, source_onnx=digest_bytes(b"source"))
+    assert baked.cached and baked.manifest.source == digest_bytes(b"source")
+
+
 def test_a_backend_that_is_not_there_is_unavailable_with_its_reason(image_onnx: Path) -> None:
     found = backend("tensorrt").probe()
     if found.available:

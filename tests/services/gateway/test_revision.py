@@ -140,6 +140,26 @@ def test_the_manifest_of_another_engine_is_refused_and_closed(toy: Toy) -> None:
     assert opened and all(engine.closed for engine in opened)
 
 
+@pytest.mark.parametrize("same", [True, False])
+def test_an_engine_with_a_baked_precision_belongs_to_the_encoder_it_was_baked_from(
+    toy: Toy, same: bool
+) -> None:
+    def load_baked(sealed: bytes, path: Path) -> FunctionEngine:
+        manifest = load(EngineManifest, sealed)
+        baked = dataclasses.replace(manifest.spec, onnx=digest_bytes(b"baked"))
+        source = manifest.spec.onnx if same else digest_bytes(b"another")
+        changed = dataclasses.replace(manifest, spec=baked, source_onnx=source)
+        return FunctionEngine(changed, lambda feeds: {})
+
+    if not same:
+        with pytest.raises(Refused):
+            load_revision("r1", toy.path, toy.loaders(load_engine=load_baked))
+        return
+    revision = load_revision("r1", toy.path, toy.loaders(load_engine=load_baked))
+    fingerprints = {item.contract.name: item.fingerprint for item in bundle_of(toy).encoders}
+    assert {name: e.fingerprint for name, e in revision.encoders.items()} == fingerprints
+
+
 IMAGE = DEFAULT_BRANCHES[0]
 
 
