@@ -16,7 +16,13 @@ from services.engines.workshop import EngineWorkshop
 from tests.services.engines.onnx_models import image_model
 from tests.services.engines.onnx_models import save as save_onnx
 from tests.services.gateway.toy import COLOURS, SERVICE
-from validators.contracts.bundle import Bundle, BundledAsset, BundledEncoder, BundledEngine
+from validators.contracts.bundle import (
+    BUNDLE_FORMAT,
+    Bundle,
+    BundledAsset,
+    BundledEncoder,
+    BundledEngine,
+)
 from validators.contracts.digest import Digest, canonical_json, digest_bytes, hex_of
 from validators.contracts.encoder import EncoderContract, PreprocessSpec, encoder_fingerprint
 from validators.contracts.engine import EngineState, Precision, ShapeProfile, ShapeRange
@@ -90,7 +96,7 @@ def make_real(folder: Path, backend: str, *, top_k: int = 1) -> Real:
     }
     nothing = digest_bytes(b"")
     bundle = Bundle(
-        format=1,
+        format=BUNDLE_FORMAT,
         service=SERVICE,
         slo=Slo(SloClass.INTERACTIVE, 60_000, 250, 4096, 0.25, 0.01),
         encoders=(BundledEncoder(CONTRACT, onnx, encoder_fingerprint(CONTRACT, onnx)),),

@@ -13,7 +13,7 @@ from infra.keys.file import FileSigner
 from services.gateway.folder import open_folder
 from services.gateway.revision import load_revision
 from tests.services.gateway.toy import CONTRACTS, DEFAULT_BRANCHES, FunctionEngine, Toy, make_toy
-from validators.contracts.bundle import Bundle
+from validators.contracts.bundle import BUNDLE_FORMAT, Bundle
 from validators.contracts.digest import canonical_json, digest_bytes, hex_of
 from validators.contracts.documents import load
 from validators.contracts.engine import EngineManifest, EngineState
@@ -178,7 +178,7 @@ IMAGE = DEFAULT_BRANCHES[0]
             Unsupported,
         ),
         ({"assets": ()}, NotFound),
-        ({"format": 2}, Refused),
+        ({"format": BUNDLE_FORMAT - 1}, Refused),
     ],
 )  # fmt: skip
 def test_a_bundle_that_could_not_answer_is_refused_when_it_is_loaded(

@@ -27,7 +27,13 @@ from services.fusion.adapters import load_adapter
 from services.gateway.revision import Loaders
 from services.preprocess import make_preprocessor
 from services.preprocess.transcript import make_transcriber
-from validators.contracts.bundle import Bundle, BundledAsset, BundledEncoder, BundledEngine
+from validators.contracts.bundle import (
+    BUNDLE_FORMAT,
+    Bundle,
+    BundledAsset,
+    BundledEncoder,
+    BundledEngine,
+)
 from validators.contracts.digest import Digest, canonical_json, digest_bytes, hex_of
 from validators.contracts.documents import load
 from validators.contracts.encoder import EncoderContract, PreprocessSpec, encoder_fingerprint
@@ -262,7 +268,7 @@ def _bundle(keep: Callable[[bytes], Digest]) -> Bundle:
     }
     nothing = digest_bytes(b"")
     return Bundle(
-        format=1,
+        format=BUNDLE_FORMAT,
         service=SERVICE,
         slo=Slo(SloClass.INTERACTIVE, 30_000, 250, 4096, 0.25, 0.01),
         encoders=tuple(encoders),
