@@ -51,7 +51,12 @@ def draft(release: Release, parts: Parts) -> Bundle:
         service=pipeline.service,
         slo=pipeline.slo,
         encoders=tuple(
-            BundledEncoder(item.contract, item.onnx, encoder_fingerprint(item.contract, item.onnx))
+            BundledEncoder(
+                item.contract,
+                item.onnx,
+                encoder_fingerprint(item.contract, item.onnx),
+                pipeline.encoder(item.contract.name).outside,
+            )
             for item in parts.exported.values()
         ),
         branches=parts.learned.branches,

@@ -100,6 +100,7 @@ def build_engine(release: Release, work: EngineWork) -> tuple[EngineBuild, Verdi
             contract,
             entry.source,
             release.base,
+            tolerance=release.pipeline.gates.tolerance(spec.precision),
             waivers=release.pipeline.gates.waivers,
             now_s=release.workspace.clock.wall_ns() / 1e9,
             cancel=told_to_end,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from validators.contracts.pipeline_complaints import Complaint, dotted, suggest
 from validators.contracts.pipeline_encoder_schema import (
     EncoderSection,
+    PlannedProfilesSection,
+    Ranges,
     RangeSection,
     TensorSection,
 )
@@ -15,6 +17,9 @@ from validators.contracts.yaml_lines import Path
 
 BATCH = "batch"
 """The one dimension that a default profile knows how to range."""
+
+MAX_PLANNED_DIMS = 4
+"""Named dimensions that profiles are planned over."""
 
 
 def encoder_complaints(parts: Parts) -> Iterator[Complaint]:
@@ -32,6 +37,19 @@ def encoder_complaints(parts: Parts) -> Iterator[Complaint]:
         yield from _check_tensors((*path, "inputs"), encoder.inputs)
         yield from _check_tensors((*path, "outputs"), encoder.outputs)
         yield from _check_profiles(path, encoder)
+        yield from _check_planning(path, encoder)
+        yield from _check_repeats((*path, "precision"), encoder.precision)
+        yield from _check_repeats((*path, "outside"), encoder.outside)
+
+
+def stated_profiles(encoder: EncoderSection) -> list[tuple[Path, Ranges]] | None:
+    """The profiles or bounds that the file states, each with its place; None for the default."""
+    stated = encoder.profiles
+    if isinstance(stated, list):
+        return [(("profiles", index), ranges) for index, ranges in enumerate(stated)]
+    if isinstance(stated, PlannedProfilesSection) and stated.bounds is not None:
+        return [(("profiles", "bounds"), stated.bounds)]
+    return None
 
 
 def _check_source(path: Path, encoder: EncoderSection) -> Iterator[Complaint]:
@@ -80,12 +98,13 @@ def _check_tensors(path: Path, tensors: list[TensorSection]) -> Iterator[Complai
 
 
 def _check_profiles(path: Path, encoder: EncoderSection) -> Iterator[Complaint]:
-    if encoder.profiles is None:
+    stated = stated_profiles(encoder)
+    if stated is None:
         yield from _check_default_profile(path, encoder)
         return
     inputs = {item.name: item for item in encoder.inputs}
-    for index, profile in enumerate(encoder.profiles):
-        here = (*path, "profiles", index)
+    for place, profile in stated:
+        here = (*path, *place)
         for missing in inputs.keys() - profile.keys():
             yield Complaint(
                 here, f"{dotted(here)} has no shapes for the input {missing!r}.",
@@ -116,6 +135,35 @@ def _check_default_profile(path: Path, encoder: EncoderSection) -> Iterator[Comp
                 f"{tensor.name} is not fixed.",
                 "Add profiles with min, opt and max shapes for every input.",
             )
+
+
+def _check_planning(path: Path, encoder: EncoderSection) -> Iterator[Complaint]:
+    if encoder.profiles is None or isinstance(encoder.profiles, list):
+        return
+    names = dict.fromkeys(dim for item in encoder.inputs for dim in item.shape
+                          if isinstance(dim, str))  # fmt: skip
+    if not names:
+        yield Complaint(
+            (*path, "profiles"),
+            f"{dotted(path)} has inputs of fixed sizes only, so there are no profiles to plan.",
+            "Remove profiles, or name the dimensions that change.",
+        )
+    if len(names) > MAX_PLANNED_DIMS:
+        yield Complaint(
+            (*path, "profiles"),
+            f"{dotted(path)} has {len(names)} named dimensions, and profiles are planned over "
+            f"{MAX_PLANNED_DIMS} at most: {', '.join(names)}.",
+            "Write the profiles out, or fix the size of some.",
+        )
+
+
+def _check_repeats(path: Path, stated: str | Sequence[str]) -> Iterator[Complaint]:
+    if not isinstance(stated, str):
+        for index, item in enumerate(stated):
+            if item in stated[:index]:
+                yield Complaint(
+                    (*path, index), f"{dotted(path)} names {item} twice.", "Name each once."
+                )
 
 
 def _check_range(path: Path, shapes: RangeSection, tensor: TensorSection) -> Iterator[Complaint]:

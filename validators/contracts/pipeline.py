@@ -9,7 +9,13 @@ import enum
 from dataclasses import dataclass, field
 
 from validators.contracts.encoder import EncoderContract
-from validators.contracts.engine import Outside, Precision, ShapeProfile
+from validators.contracts.engine import (
+    TOLERANCES,
+    Outside,
+    Precision,
+    ShapeProfile,
+    Tolerance,
+)
 from validators.contracts.errors import NotFound
 from validators.contracts.modality import Modality
 from validators.contracts.slo import Slo
@@ -131,15 +137,25 @@ class BackendPlan:
 
 @dataclass(frozen=True, slots=True)
 class GateSettings:
-    """The thresholds of the gates, each with the default that the schema documents."""
+    """The thresholds of the gates, each with the default that the schema documents.
+
+    `parity` holds the precisions whose tolerance is not the usual one; `parity_task` is the least
+    share of the task's answers that a precision has to keep to be chosen.
+    """
 
     drift_false_alarm_rate: float = 0.01
     drift_minimum_samples: int = 30
     privacy_policy: str = "gdpr-default"
     compatibility_linf: float = 0.03
+    parity: tuple[tuple[Precision, Tolerance], ...] = ()
+    parity_task: float = 0.98
     quality_missing_rate: float = 0.05
     recall_over_chance: float = 2.0
     waivers: tuple[Waiver, ...] = ()
+
+    def tolerance(self, precision: Precision) -> Tolerance:
+        """What the parity gate accepts of this precision."""
+        return dict(self.parity).get(precision, TOLERANCES[precision])
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-from validators.contracts.encoder import EncoderContract, PreprocessSpec
-from validators.contracts.encoder_rules import BATCH
-from validators.contracts.engine import Precision, ShapeProfile, ShapeRange
+from validators.contracts.engine import TOLERANCES, Precision, Tolerance
 from validators.contracts.modality import DEFAULT_MODALITIES, Modality
 from validators.contracts.pipeline import (
     AdapterEntry,
@@ -16,16 +13,19 @@ from validators.contracts.pipeline import (
     Branch,
     DataSource,
     Deployment,
-    EncoderEntry,
-    EncoderSource,
     Fusion,
     GateSettings,
     Pipeline,
     Review,
-    SourceKind,
 )
-from validators.contracts.pipeline_encoder_schema import EncoderSection, TensorSection
-from validators.contracts.pipeline_gates_schema import GatesSection, WaiverSection
+from validators.contracts.pipeline_encoder_build import build_encoder, options_of
+from validators.contracts.pipeline_encoder_schema import EncoderSection
+from validators.contracts.pipeline_gates_schema import (
+    GatesSection,
+    ParitySection,
+    ToleranceSection,
+    WaiverSection,
+)
 from validators.contracts.pipeline_rules import limits_of, own_spaces
 from validators.contracts.pipeline_schema import (
     BackendSection,
@@ -36,13 +36,7 @@ from validators.contracts.pipeline_schema import (
     SloSection,
 )
 from validators.contracts.slo import Slo, SloClass
-from validators.contracts.tensors import DType, Meaning, StateKind, TensorSpec, TimeBase
 from validators.contracts.verdict import Waiver
-
-DEFAULT_BATCH = (1, 1, 8)
-"""Minimum, optimum and maximum of `batch` where an encoder declares no profile."""
-
-Scalar = str | int | float | bool
 
 
 def build_pipeline(document: PipelineDocument) -> Pipeline:
@@ -52,7 +46,7 @@ def build_pipeline(document: PipelineDocument) -> Pipeline:
         service=document.service,
         slo=_slo(document.slo),
         modalities=_modalities(document),
-        encoders=tuple(_encoder(name, item) for name, item in document.encoders.items()),
+        encoders=tuple(build_encoder(name, item) for name, item in document.encoders.items()),
         branches=tuple(
             _branch(name, item, document.encoders[item.encoder])
             for name, item in document.branches.items()
@@ -103,71 +97,6 @@ def _modality(base: Modality, section: ModalitySection | None) -> Modality:
     )
 
 
-def _encoder(name: str, section: EncoderSection) -> EncoderEntry:
-    source = section.source
-    contract = EncoderContract(
-        name=name,
-        version=section.version,
-        modality=section.modality,
-        inputs=tuple(_tensor(item) for item in section.inputs),
-        outputs=tuple(_tensor(item) for item in section.outputs),
-        preprocess=PreprocessSpec(section.preprocess.kind, _options(section.preprocess.options)),
-        state=StateKind(section.state),
-        licence=section.licence,
-    )
-    return EncoderEntry(
-        contract=contract,
-        source=EncoderSource(SourceKind.ONNX, source.onnx) if source.onnx is not None
-        else EncoderSource(SourceKind.TORCH, source.torch or ""),
-        precision=Precision(section.precision),
-        profiles=_profiles(section),
-        asset_files=tuple(sorted(section.preprocess.assets.items())),
-    )  # fmt: skip
-
-
-def _tensor(section: TensorSection) -> TensorSpec:
-    base, limits = section.time_base, section.range
-    return TensorSpec(
-        name=section.name,
-        dtype=DType(section.dtype),
-        shape=tuple(section.shape),
-        meaning=Meaning(section.meaning),
-        space=section.space,
-        time_base=TimeBase(base.dim, base.rate_hz, base.offset_ms) if base is not None else None,
-        value_range=(limits[0], limits[1]) if limits is not None else None,
-    )
-
-
-def _profiles(section: EncoderSection) -> tuple[ShapeProfile, ...]:
-    """Ranges in the order of the contract's inputs."""
-    if section.profiles is None:
-        return (ShapeProfile(tuple(_default_range(item) for item in section.inputs)),)
-    return tuple(
-        ShapeProfile(
-            tuple(
-                ShapeRange(
-                    item.name,
-                    tuple(profile[item.name].min),
-                    tuple(profile[item.name].opt),
-                    tuple(profile[item.name].max),
-                )
-                for item in section.inputs
-            )
-        )
-        for profile in section.profiles
-    )
-
-
-def _default_range(tensor: TensorSection) -> ShapeRange:
-    sizes = [DEFAULT_BATCH if dim == BATCH else (int(dim),) * 3 for dim in tensor.shape]
-    return ShapeRange(
-        tensor.name,
-        tuple(size[0] for size in sizes),
-        tuple(size[1] for size in sizes),
-        tuple(size[2] for size in sizes),
-    )
-
-
 def _branch(modality: str, section: BranchSection, encoder: EncoderSection) -> Branch:
     return Branch(
         modality=modality,
@@ -184,7 +113,7 @@ def _adapter(section: BranchSection, encoder: EncoderSection) -> AdapterEntry | 
     """The declared adapter; where there is none and no decoder, the encoder's own space."""
     if section.adapter is not None:
         item = section.adapter
-        return AdapterEntry(item.kind, item.output, item.space, _options(item.options))
+        return AdapterEntry(item.kind, item.output, item.space, options_of(item.options))
     if section.decoder is not None:
         return None
     (output,) = own_spaces(encoder)
@@ -206,9 +135,24 @@ def _gates(section: GatesSection) -> GateSettings:
         drift_minimum_samples=section.drift.minimum_samples,
         privacy_policy=section.privacy.policy,
         compatibility_linf=section.compatibility.linf,
+        parity=_tolerances(section.parity),
+        parity_task=section.parity.task,
         quality_missing_rate=section.quality.missing_rate,
         recall_over_chance=section.recall.over_chance,
         waivers=tuple(_waiver(item) for item in section.waivers),
+    )
+
+
+def _tolerances(section: ParitySection) -> tuple[tuple[Precision, Tolerance], ...]:
+    stated = ((item, getattr(section, item.value)) for item in Precision)
+    return tuple((item, _tolerance(item, limits)) for item, limits in stated if limits is not None)
+
+
+def _tolerance(precision: Precision, stated: ToleranceSection) -> Tolerance:
+    usual = TOLERANCES[precision]
+    return Tolerance(
+        usual.max_rel if stated.max_rel is None else stated.max_rel,
+        usual.cosine_min if stated.cosine_min is None else stated.cosine_min,
     )
 
 
@@ -227,7 +171,3 @@ def _deployment(section: DeploySection) -> Deployment:
         minimum_requests=section.minimum_requests,
         review=Review(section.review.people, section.review.unattended),
     )
-
-
-def _options(options: Mapping[str, Scalar]) -> tuple[tuple[str, Scalar], ...]:
-    return tuple(sorted(options.items()))

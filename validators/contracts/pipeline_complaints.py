@@ -9,14 +9,12 @@ import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from validators.contracts import pipeline_keys as form
-from validators.contracts.pipeline_schema import pipeline_schema
+from validators.contracts.pipeline_places import choices, known_keys, place_of, schema_at
 from validators.contracts.yaml_lines import Path
 
 FORMS: Mapping[str, str] = {
@@ -93,56 +91,11 @@ def complain(error: ValidationError) -> list[Complaint]:
     """Every error of the shape, each once."""
     found: dict[tuple[Path, str], Complaint] = {}
     for detail in error.errors(include_url=False):
-        path, of_key = _place(detail["loc"])
+        path, of_key = place_of(detail["loc"])
         teller = _BAD_KEY if of_key else _TELLERS.get(detail["type"], _tell_other)
         complaint = teller(path, detail)
         found.setdefault((path, complaint.message), complaint)
     return list(found.values())
-
-
-def schema_at(path: Path) -> dict[str, Any]:
-    """The schema of the value at a path of the file; empty where the file has no such place."""
-    node = _schema()
-    for step in path:
-        node = _step(_resolve(node), step)
-    return node | _resolve(node)
-
-
-@cache
-def _schema() -> dict[str, Any]:
-    return pipeline_schema()
-
-
-def _resolve(node: dict[str, Any]) -> dict[str, Any]:
-    for option in node.get("anyOf", []):
-        if option.get("type") != "null":
-            return _resolve(option)
-    if "$ref" in node:
-        return _resolve(_schema()["$defs"][node["$ref"].rsplit("/", 1)[1]])
-    return node
-
-
-def _step(node: dict[str, Any], step: str | int) -> dict[str, Any]:
-    if isinstance(step, int):
-        found = node.get("items", {})
-    else:
-        found = node.get("properties", {}).get(step)
-        if found is None:
-            found = next(iter(node.get("patternProperties", {}).values()), None)
-        if found is None:
-            found = node.get("additionalProperties")
-    return found if isinstance(found, dict) else {}
-
-
-def _place(loc: tuple[int | str, ...]) -> tuple[Path, bool]:
-    if loc and loc[-1] == "[key]":
-        return loc[:-1], True
-    return loc, False
-
-
-def _known_keys(path: Path) -> list[str]:
-    node = schema_at(path)
-    return [*node.get("properties", {}), *node.get("propertyNames", {}).get("enum", [])]
 
 
 def _without_unit(name: str) -> str:
@@ -151,7 +104,7 @@ def _without_unit(name: str) -> str:
 
 def _bad_key(path: Path, detail: ErrorDetails) -> Complaint:
     key = str(path[-1])
-    known = _known_keys(path[:-1])
+    known = known_keys(path[:-1])
     if known:
         return _tell_extra(path, detail)
     form = FORMS.get(str(detail.get("ctx", {}).get("pattern")), "a short name")
@@ -165,7 +118,7 @@ def _tell_missing(path: Path, _: ErrorDetails) -> Complaint:
 
 
 def _tell_extra(path: Path, _: ErrorDetails) -> Complaint:
-    key, known = str(path[-1]), _known_keys(path[:-1])
+    key, known = str(path[-1]), known_keys(path[:-1])
     place = f"in {dotted(path[:-1])}" if len(path) > 1 else "at the top of the file"
     return Complaint(path, f"There is no key {key[:80]!r} {place}.", suggest(key, known))
 
@@ -213,7 +166,7 @@ def _tell_bound(path: Path, detail: ErrorDetails) -> Complaint:
 
 
 def _tell_choice(path: Path, detail: ErrorDetails) -> Complaint:
-    known = [str(item) for item in schema_at(path).get("enum", [])]
+    known = choices(path)
     value = detail["input"]
     return Complaint(
         path,
@@ -246,7 +199,7 @@ def _tell_truth(path: Path, detail: ErrorDetails) -> Complaint:
 
 
 def _tell_mapping(path: Path, detail: ErrorDetails) -> Complaint:
-    known = _known_keys(path)
+    known = known_keys(path)
     remedy = f"Write keys and values under it ({', '.join(known[:6])})" if known else "Write keys"
     empty = ", or {} for the defaults" if detail["input"] is None and path else ""
     message = f"{dotted(path)} is {show(detail['input'])}, not a mapping."

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import Discriminator, Field, Tag
 
 from validators.contracts.pipeline_keys import (
     FACTORY,
+    LISTED,
+    MAPPED,
+    ONE,
     VERSION,
     Dim,
     Modal,
@@ -81,6 +87,55 @@ class RangeSection(Section):
     max: list[Size] = key("Largest shape.")
 
 
+Ranges = dict[TensorName, RangeSection]
+"""Every input tensor with its range."""
+
+
+class AutoSection(Section):
+    """How many profiles may be planned, and what they may hold."""
+
+    count: int = key("Most profiles.", 4, ge=1, le=32)
+    memory_mb: int | None = key(
+        "Most memory of the tensors of all profiles together, at their largest shapes; no bound "
+        "where it is left out.",
+        None, unit="MB", gt=0,
+    )  # fmt: skip
+
+
+class PlannedProfilesSection(Section):
+    """Profiles planned from the shapes that serving recorded, or else those of the data."""
+
+    auto: AutoSection = section("How many, and how large together.", AutoSection)
+    bounds: Ranges | None = key(
+        "Every input tensor with its range: nothing outside is served. Left out, the fixed sizes, "
+        "with a dimension called batch from 1 to 8.",
+        None,
+    )
+
+
+def _reading_of_precision(value: object) -> str:
+    return LISTED if isinstance(value, list) else ONE
+
+
+def _reading_of_profiles(value: object) -> str:
+    if isinstance(value, Mapping | PlannedProfilesSection):
+        return MAPPED
+    return ONE if isinstance(value, str) else LISTED
+
+
+Candidates = Annotated[
+    Annotated[Literal["fp32", "fp16", "bf16", "int8", "int4", "auto"], Tag(ONE)]
+    | Annotated[list[Modal], Field(min_length=1, max_length=5), Tag(LISTED)],
+    Discriminator(_reading_of_precision),
+]
+Profiles = Annotated[
+    Annotated[list[Ranges], Field(min_length=1, max_length=16), Tag(LISTED)]
+    | Annotated[PlannedProfilesSection, Tag(MAPPED)]
+    | Annotated[Literal["auto"], Tag(ONE)],
+    Discriminator(_reading_of_profiles),
+]
+
+
 class EncoderSection(Section):
     """One encoder version and the contract it keeps."""
 
@@ -94,9 +149,20 @@ class EncoderSection(Section):
     state: Literal["stateless", "autoregressive_cache", "cross_modal_cache"] = key(
         "What it remembers between calls.", "stateless"
     )
-    precision: Modal = key("Precision of its engines, unless a backend says otherwise.", "fp32")
-    profiles: list[dict[TensorName, RangeSection]] | None = key(
-        "Shape ranges to compile for, a mapping of every input tensor to its range. Left out, one "
-        "profile is made of the fixed sizes, with a dimension called batch from 1 to 8.",
-        None, min_length=1, max_length=16,
+    precision: Candidates = key(
+        "Precision of its engines, unless a backend says otherwise. A list is measured, and the "
+        "fastest that passes parity is taken; auto stands for fp32, bf16, fp16, int8 and int4.",
+        "fp32",
+    )
+    profiles: Profiles | None = key(
+        "Shape ranges to compile for, a mapping of every input tensor to its range; or bounds that "
+        "profiles are planned within, auto for the bounds that are taken where nothing is written: "
+        "the fixed sizes, with a dimension called batch from 1 to 8.",
+        None,
+    )
+    outside: list[Literal["pad", "split", "cut"]] = key(
+        "What may be done with a shape that no profile covers: pad raises a size into a profile, "
+        "split runs a batch in parts, cut drops the end of what is too long, and the answer says "
+        "so. Anything else is refused.",
+        ["pad", "split"], max_length=3,
     )  # fmt: skip

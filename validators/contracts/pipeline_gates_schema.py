@@ -28,6 +28,30 @@ class CompatibilitySection(Section):
     linf: float = key("Drift of the L-infinity norm of key-layer outputs that warns.", 0.03, gt=0)
 
 
+class ToleranceSection(Section):
+    """What parity accepts of one precision; what is left out is the precision's own."""
+
+    max_rel: float | None = key(
+        "Most difference from the source model, over the largest value of its output.", None, gt=0
+    )
+    cosine_min: float | None = key(
+        "Least cosine with the source model's vectors.", None, ge=-1, le=1
+    )
+
+
+class ParitySection(Section):
+    """The parity gate of compiled engines, and what precision planning asks of the task."""
+
+    fp32: ToleranceSection | None = key("Tolerance of fp32 engines.", None)
+    fp16: ToleranceSection | None = key("Tolerance of fp16 engines.", None)
+    bf16: ToleranceSection | None = key("Tolerance of bf16 engines.", None)
+    int8: ToleranceSection | None = key("Tolerance of int8 engines.", None)
+    int4: ToleranceSection | None = key("Tolerance of int4 engines.", None)
+    task: float = key(
+        "Least share of the task's answers that a precision keeps.", 0.98, unit="share"
+    )
+
+
 class QualitySection(Section):
     """The data-quality gate."""
 
@@ -56,6 +80,7 @@ class GatesSection(Section):
     drift: DriftSection = section("Drift gate.", DriftSection)
     privacy: PrivacySection = section("Privacy gate.", PrivacySection)
     compatibility: CompatibilitySection = section("Compatibility gate.", CompatibilitySection)
+    parity: ParitySection = section("Parity gate.", ParitySection)
     quality: QualitySection = section("Data-quality gate.", QualitySection)
     recall: RecallSection = section("Recall gate.", RecallSection)
     waivers: list[WaiverSection] = key("Findings that may pass for a time.", [], max_length=256)

@@ -1,4 +1,8 @@
-"""What a key of the user's file may hold: forms of names, sizes, units, and the closed mapping."""
+"""What a key of the user's file may hold: forms of names, sizes, units, and the closed mapping.
+
+A key that may be written in several ways is a tagged union, so that a mistake is told about the way
+that was meant; the tags are `READINGS`, and no part of the file.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,8 @@ FINDING = r"^[^/\s]+/[^/\s]+/\S.*$"
 DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 FACTORY = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
 MAX_DIM = 2**31 - 1
+ONE, LISTED, MAPPED = "as one", "as a list", "as a mapping"
+READINGS = (ONE, LISTED, MAPPED)
 
 
 def _dim(value: object) -> object:

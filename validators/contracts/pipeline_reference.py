@@ -57,13 +57,17 @@ def _order(schema: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _references(node: Mapping[str, Any], suffix: str = "") -> Iterator[tuple[str, str]]:
     if "$ref" in node:
         yield suffix, node["$ref"].rsplit("/", 1)[1]
-    for option in node.get("anyOf", []):
+    for option in _ways(node):
         yield from _references(option, suffix)
     if isinstance(node.get("items"), dict):
         yield from _references(node["items"], f"{suffix}[]")
     for child in (*node.get("patternProperties", {}).values(), node.get("additionalProperties")):
         if isinstance(child, dict):
             yield from _references(child, f"{suffix}.<name>")
+
+
+def _ways(node: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [*node.get("anyOf", []), *node.get("oneOf", [])]
 
 
 def _section(path: str, node: Mapping[str, Any]) -> Iterator[str]:
@@ -95,10 +99,12 @@ def _default(node: Mapping[str, Any]) -> str:
 def _value(node: Mapping[str, Any]) -> str:
     if "$ref" in node:
         return "mapping"
-    if "anyOf" in node:
+    if ways := _ways(node):
         unit = {name: node[name] for name in ("x-unit",) if name in node}
-        options = [_value(item | unit) for item in node["anyOf"] if item.get("type") != "null"]
+        options = [_value(item | unit) for item in ways if item.get("type") != "null"]
         return " or ".join(dict.fromkeys(options))
+    if "const" in node:
+        return f"`{node['const']}`"
     if "enum" in node:
         return ", ".join(f"`{item}`" for item in node["enum"])
     kind = node.get("type")

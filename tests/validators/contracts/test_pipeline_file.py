@@ -9,6 +9,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.validators.contracts.smallest import SMALLEST, Step, changed, problems_of
 from validators.contracts import documents
 from validators.contracts.digest import canonical_json
 from validators.contracts.engine import Precision, ShapeRange
@@ -17,7 +18,6 @@ from validators.contracts.pipeline import AdapterEntry, Pipeline, SourceKind
 from validators.contracts.pipeline_complaints import FORMS
 from validators.contracts.pipeline_file import (
     PipelineFileError,
-    Problem,
     parse_pipeline,
     pipeline_schema,
 )
@@ -25,49 +25,6 @@ from validators.contracts.slo import SloClass
 from validators.contracts.tensors import DType, Meaning
 
 STOREFRONT = (Path(__file__).parent / "storefront.yaml").read_text()
-
-SMALLEST: dict[str, Any] = {
-    "service": "smallest",
-    "data": {"folder": "data"},
-    "encoders": {
-        "text": {
-            "version": "1.0.0",
-            "modality": "text",
-            "source": {"onnx": "text.onnx"},
-            "inputs": [
-                {"name": "ids", "dtype": "INT64", "shape": ["batch", 16], "meaning": "token_ids"}
-            ],
-            "outputs": [
-                {
-                    "name": "vector",
-                    "dtype": "FP32",
-                    "shape": ["batch", 8],
-                    "meaning": "global_embedding",
-                    "space": "own",
-                }
-            ],
-        }
-    },
-    "branches": {"text": {"encoder": "text"}},
-}
-
-Step = str | int
-
-
-def changed(*path: Step, to: object) -> str:
-    """The smallest file with the value at `path` set, as JSON, which is YAML."""
-    value = json.loads(json.dumps(SMALLEST))
-    target = value
-    for step in path[:-1]:
-        target = target.setdefault(step, {}) if isinstance(target, dict) else target[step]
-    target[path[-1]] = to
-    return json.dumps(value)
-
-
-def problems_of(text: str) -> tuple[Problem, ...]:
-    with pytest.raises(PipelineFileError) as caught:
-        parse_pipeline(text)
-    return caught.value.problems
 
 
 def test_the_storefront_file_becomes_values() -> None:
