@@ -61,7 +61,7 @@ class _Block(nn.Module):
 
 
 class Text(nn.Module):
-    """Ids int64 [batch, words] → vector [batch, 192]; with tokens [batch, n, 192] it reads them too.
+    """Ids int64 [batch, words], and tokens [batch, n, 192] where given → vector [batch, 192].
 
     The tokens of a picture are normed on arrival, like the words; they bring their own positions.
     """
