@@ -10,7 +10,7 @@ from services.engines.export.graph import graphs
 from validators.contracts.engine import Precision
 from validators.contracts.errors import Unsupported
 
-_QUANTISED_OPS = frozenset((
+QUANTISED_OPERATORS = frozenset((
     "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger", "ConvInteger",
     "QLinearMatMul", "QLinearConv",
 ))  # fmt: skip
@@ -27,7 +27,7 @@ def carried_precision(model: onnx.ModelProto) -> Precision:
     counts: Counter[Precision] = Counter()
     quantised = False
     for graph in graphs(model.graph):
-        quantised |= any(node.op_type in _QUANTISED_OPS for node in graph.node)
+        quantised |= any(node.op_type in QUANTISED_OPERATORS for node in graph.node)
         for tensor in graph.initializer:
             if tensor.data_type in _FOUR_BITS:
                 return Precision.INT4
