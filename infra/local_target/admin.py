@@ -10,6 +10,7 @@ import httpx
 import msgspec
 
 from infra.local_target.desired import PinnedRevision
+from infra.local_target.overlay import PlacedEngine
 from validators.contracts.deployment import RevisionStats
 from validators.contracts.errors import (
     BadInput,
@@ -103,6 +104,15 @@ class AdminClient:
             self._call("DELETE", f"/admin/revisions/{name}", timeout_s=self._load_timeout_s)
         except NotFound:
             return
+
+    def replace_engine(self, name: str, encoder: str, placed: PlacedEngine) -> None:
+        """Swap an encoder's engine of a loaded revision; returns when the new one serves.
+
+        On an error the old one goes on serving.
+        """
+        body = {"manifest": str(placed.manifest), "engine": str(placed.engine)}
+        path = f"/admin/revisions/{name}/engines/{encoder}"
+        self._call("PUT", path, body, timeout_s=self._load_timeout_s)
 
     def set_traffic(self, traffic: Traffic) -> None:
         body = {"stable": traffic.stable, "canary": traffic.canary, "percent": traffic.percent}

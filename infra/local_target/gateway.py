@@ -73,6 +73,11 @@ class GatewayProcess:
     def token(self) -> str:
         return (self._folder / "token").read_text().strip()
 
+    @property
+    def engines(self) -> Path:
+        """The folder of the engines that replace those of bundles; see `overlay`."""
+        return self._folder / "engines"
+
     def find(self) -> ProcessIdentity | None:
         """The running gateway, also one whose starter died before it wrote down the pid."""
         record = self._record()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import re
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,10 +51,13 @@ class PlacedEngine:
     engine: Path
 
 
-def place_engine(
+@contextlib.contextmanager
+def placing(
     folder: Path, revision: str, encoder: str, manifest: bytes, engine: Path
-) -> PlacedEngine:
+) -> Iterator[PlacedEngine]:
     """Put a sealed manifest and an engine's file in place of what is there; whole, or not at all.
+
+    Where the block raises, what was there before is in place again.
 
     Raises:
         BadInput: a name that is none.  NotFound: no such engine file.
@@ -64,11 +67,17 @@ def place_engine(
     with disk_faults("the deployment's folder", str(place), _REMEDY):
         make_private_folder(place / "objects")
         with locked(place / _LOCK):
-            overlay = Overlay(encoder, digest_bytes(manifest), _keep(place, engine))
-            write_atomically(place / "objects" / hex_of(overlay.manifest), manifest)
-            write_atomically(place / f"{encoder}.json", canonical_json(overlay))
-            _remove_unnamed(place)
-    return _placed(place, overlay)
+            before = _read(place / f"{encoder}.json")
+            try:
+                overlay = Overlay(encoder, digest_bytes(manifest), _keep(place, engine))
+                write_atomically(place / "objects" / hex_of(overlay.manifest), manifest)
+                _name(place, encoder, overlay)
+                yield _placed(place, overlay)
+            except BaseException:
+                _name(place, encoder, before)
+                raise
+            finally:
+                _remove_unnamed(place)
 
 
 def find_engine(folder: Path, revision: str, encoder: str) -> PlacedEngine | None:
@@ -91,7 +100,7 @@ def remove_engine(folder: Path, revision: str, encoder: str) -> None:
     if not place.is_dir():
         return
     with disk_faults("the deployment's folder", str(place), _REMEDY), locked(place / _LOCK):
-        (place / f"{encoder}.json").unlink(missing_ok=True)
+        _name(place, encoder, None)
         _remove_unnamed(place)
 
 
@@ -109,6 +118,14 @@ def _keep(place: Path, engine: Path) -> Digest:
         digest = copy(source, staged.write)
         staged.publish(place / "objects" / hex_of(digest))
     return digest
+
+
+def _name(place: Path, encoder: str, overlay: Overlay | None) -> None:
+    path = place / f"{encoder}.json"
+    if overlay is None:
+        path.unlink(missing_ok=True)
+    elif _read(path) != overlay:
+        write_atomically(path, canonical_json(overlay))
 
 
 def _remove_unnamed(place: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 from infra.files import disk_faults, locked, make_private_folder, write_atomically
@@ -19,6 +19,7 @@ from infra.local_target.checks import (
 from infra.local_target.convergence import converge, load_missing
 from infra.local_target.desired import DesiredState
 from infra.local_target.gateway import POLL_S, GatewayLaunch, GatewayProcess
+from infra.local_target.overlay import PlacedEngine, find_engine, keep_only, placing
 from infra.local_target.records import Endpoints, Ports
 from infra.local_target.report import absent, describe
 from validators.contracts.deployment import DeploymentStatus, Revision, RevisionStats
@@ -153,6 +154,43 @@ class LocalTarget:
         with self._admin(gateway, endpoints) as admin:
             return admin.stats()
 
+    def replace_engine(
+        self, service: str, revision: str, encoder: str, manifest: bytes, engine: Path
+    ) -> bool:
+        """Serve a revision's encoder with another engine, now and after every start.
+
+        The engine lies beside the bundle, which stays as it was approved. What the gateway refuses
+        is taken back, and the engine before goes on serving.
+
+        Args:
+            revision: its name, loaded or not.
+            manifest: the sealed manifest's document.
+
+        Returns: whether a gateway serves the new engine now; else the next start takes it.
+
+        Raises:
+            Refused, BadInput: the gateway does not take it.
+            Unavailable: the gateway did not answer, or the disk is full; nothing has changed.
+        """
+        check_name(revision, "revision")
+        with self._changing(service) as gateway:
+            try:
+                with placing(gateway.engines, revision, encoder, manifest, engine) as placed:
+                    return self._push(gateway, revision, encoder, placed)
+            except ModalgateError:
+                self._restore(self._read(service), gateway)
+                raise
+
+    def replaced_engine(self, service: str, revision: str, encoder: str) -> PlacedEngine | None:
+        """The engine that lies beside the bundle, if one does."""
+        check_name(service, "service")
+        return find_engine(self._gateway(service).engines, revision, encoder)
+
+    def keep_engines(self, service: str, revisions: Collection[str]) -> None:
+        """Remove the engines that lie beside the bundles of other revisions than these."""
+        with self._changing(service) as gateway:
+            keep_only(gateway.engines, revisions)
+
     def stop(self, service: str, *, forget: bool = False) -> None:
         """End the gateway process: SIGTERM, drain, SIGKILL.
 
@@ -182,6 +220,18 @@ class LocalTarget:
                 converge(admin, after)
             self._await_ready(gateway, endpoints)
             return self._describe(after, gateway)
+
+    def _push(
+        self, gateway: GatewayProcess, revision: str, encoder: str, placed: PlacedEngine
+    ) -> bool:
+        endpoints = gateway.endpoints()
+        if gateway.find() is None or endpoints is None:
+            return False
+        with self._admin(gateway, endpoints) as admin:
+            if admin.status().find(revision) is None:
+                return False
+            admin.replace_engine(revision, encoder, placed)
+        return True
 
     def _restore(self, before: DesiredState, gateway: GatewayProcess) -> None:
         """A revision that took the gateway down with it must not take the service down."""
