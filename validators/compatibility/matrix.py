@@ -1,4 +1,4 @@
-"""The matrix: every pair of versions of two encoders, each with its word, and the way out of a block.
+"""The matrix: every pair of versions of two encoders with its word, and the way out of a block.
 
 Here names meet verdicts: cells were judged without them.
 """
@@ -122,7 +122,7 @@ def fill(
             remedy="Give every pair a measurement; one that crashed says so.",
         )  # fmt: skip
     cells = tuple(
-        _cell(rows[row], columns[column], row, column, measured[row, column], settings)
+        _cell((row, column), (rows[row], columns[column]), measured[row, column], settings)
         for row in range(len(rows))
         for column in range(len(columns))
     )
@@ -185,18 +185,16 @@ def _remedy(matrix: CompatibilityMatrix, cell: Cell) -> Remedy | None:
 
 
 def _cell(
-    first: Version,
-    second: Version,
-    row: int,
-    column: int,
+    place: tuple[int, int],
+    versions: tuple[Version, Version],
     measured: PairMeasurement,
     settings: PairSettings | None,
 ) -> Cell:
     judged: Judgement = judge_pair(measured, settings)
     verdict = judged.verdict
-    names = f"{first.describe()} x {second.describe()}"
+    names = " x ".join(version.describe() for version in versions)
     return Cell(
-        row, column, judged.word, verdict.outcome, measured,
+        *place, judged.word, verdict.outcome, measured,
         tuple(_named(verdict.findings, names)), verdict.metrics,
     )  # fmt: skip
 

@@ -20,7 +20,8 @@ class PairRun:
         broken_first, broken_second: requests on which that encoder alone gives one.
         peak: largest finite absolute value of any step.
         headroom: the precision's largest finite number over the peak.
-        flushed_share: of the values that are not zero in fp32, the share that are zero here.
+        flushed_share: of the values of one step that are not zero in fp32, the share that are
+            zero here; of the worst step.
         cosine_min: the least cosine of an answer with that in fp32, over requests finite in both.
         first_broken: the first layer that gives NaN or infinity, by its own name.
     """
