@@ -6,6 +6,7 @@ memory does not grow with the size of feature maps.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,17 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from services.compatibility.contracts import list_differences
-from services.compatibility.geometry import (
-    Matrix,
-    count_found,
-    distance_between,
-    map_by_ridge,
-    measure_spread,
-    neighbour_overlap,
-    neighbours_of,
-    paired_cosines,
-    unit_rows,
-)
+from services.compatibility.geometry import distance_between, measure_spread, paired_cosines
+from services.compatibility.spaces import Cloud, Embedding, measure_geometry, repeated_inputs
+from services.engines.tensors import digest_feeds
 from validators.compatibility.measured import (
     CompatibilityMeasurement,
     Geometry,
@@ -32,12 +25,16 @@ from validators.compatibility.measured import (
     OutputDrift,
     SelfCheck,
 )
+from validators.contracts.digest import Digest
 from validators.contracts.encoder import EncoderContract
 from validators.contracts.errors import BadInput, TooLarge
 from validators.contracts.ports import RunningEngine, Tensors
 from validators.contracts.tensors import Meaning, TensorSpec
 
 Array = npt.NDArray[Any]
+
+Feeds = tuple[Tensors, Tensors]
+"""One item as (input of the old version, input of the new one)."""
 
 MAX_ITEMS = 4096
 
@@ -48,6 +45,18 @@ class EncoderVersion:
 
     contract: EncoderContract
     engine: RunningEngine
+
+
+@dataclass(slots=True)
+class _Rows:
+    """The vectors of both versions, item by item."""
+
+    old: list[Array] = field(default_factory=list)
+    new: list[Array] = field(default_factory=list)
+
+    def add(self, old: Array, new: Array) -> None:
+        self.old.append(old)
+        self.new.append(new)
 
 
 @dataclass(slots=True)
@@ -62,8 +71,8 @@ class _Output:
     old_size: int = 0
     new_bad: int = 0
     new_size: int = 0
-    old_rows: list[Array] = field(default_factory=list)
-    new_rows: list[Array] = field(default_factory=list)
+    rows: _Rows = field(default_factory=_Rows)
+    asking: _Rows = field(default_factory=_Rows)
 
     def add(self, old: Array, new: Array) -> None:
         self.old_bad += int(np.count_nonzero(~np.isfinite(old)))
@@ -72,6 +81,13 @@ class _Output:
         self.new_size += new.size
         if np.isfinite(old).all() and np.isfinite(new).all():
             self._compare(old.astype(np.float64), new.astype(np.float64))
+        if self.is_embedding(old, new):
+            self.rows.add(old, new)
+
+    def is_embedding(self, old: Array, new: Array) -> bool:
+        """Vectors of the same items: [B, D] each, dimensions may differ."""
+        same_items = old.ndim == new.ndim == 2 and len(old) == len(new)
+        return self.spec.meaning is Meaning.GLOBAL_EMBEDDING and same_items
 
     def _compare(self, old: Array, new: Array) -> None:
         before, after = float(np.abs(old).max()), float(np.abs(new).max())
@@ -79,9 +95,17 @@ class _Output:
             self.linf.append(abs(after - before) / before)
         if old.shape == new.shape:
             self.cosines.append(float(paired_cosines(old.reshape(1, -1), new.reshape(1, -1))[0]))
-        if self.spec.meaning is Meaning.GLOBAL_EMBEDDING and _are_rows(old, new):
-            self.old_rows.append(old)
-            self.new_rows.append(new)
+
+    def geometry(self, names: Sequence[Digest]) -> Geometry:
+        asking = self.asking if self.asking.old else self.rows
+        olds, news = np.concatenate(self.rows.old), np.concatenate(self.rows.new)
+        two = asking is not self.rows
+        old = Cloud(olds, np.concatenate(asking.old) if two else olds)
+        new = Cloud(news, np.concatenate(asking.new) if two else news)
+        repeated = [(name, row) for name, rows in zip(names, self.rows.old, strict=True)
+                    for row in range(len(rows))]  # fmt: skip
+        embedding = Embedding(self.spec.name, self.spec.space == self.new_spec.space)
+        return measure_geometry(embedding, old, new, repeated=repeated_inputs(repeated))
 
     def drift(self) -> OutputDrift:
         return OutputDrift(
@@ -95,16 +119,23 @@ class _Output:
 
 
 def compare_encoders(
-    old: EncoderVersion, new: EncoderVersion, feeds: Sequence[tuple[Tensors, Tensors]]
+    old: EncoderVersion,
+    new: EncoderVersion,
+    feeds: Iterable[Feeds],
+    *,
+    views: Iterable[Feeds] = (),
 ) -> CompatibilityMeasurement:
     """Run both versions on the same items.
 
     Args:
-        feeds: an item each, as (input of the old version, input of the new one): the same raw
-            input through each version's own preprocessing, a batch of one.
+        feeds: an item each: the same raw input through each version's own preprocessing, a batch
+            of one.
+        views: a second view of each item (see `services.compatibility.views`), in the same order,
+            that asks for the first one; without any an item asks for itself.
 
     Raises:
-        BadInput: an input that does not fit its engine, or another encoder altogether.
+        BadInput: an input that does not fit its engine, another encoder altogether, or another
+            number of second views than of items.
         TooLarge: more than MAX_ITEMS items.
     """
     if old.contract.name != new.contract.name:
@@ -113,22 +144,26 @@ def compare_encoders(
             where=f"{old.contract.name}, {new.contract.name}",
             remedy="Compare versions of one encoder.",
         )
-    _check_count(len(feeds))
     kept = {spec.name: spec for spec in new.contract.outputs}
     gathered = [
         _Output(spec, kept[spec.name]) for spec in old.contract.outputs if spec.name in kept
     ]
-    for old_feed, new_feed in feeds:
-        before, after = old.engine.run(old_feed), new.engine.run(new_feed)
+    took = _Times([], [])
+    names = list[Digest]()
+    for feed in feeds:
+        _check_count(len(names) + 1)
+        names.append(digest_feeds(feed))
+        before, after = took.run(old, new, feed)
         for output in gathered:
             output.add(before[output.spec.name], after[output.spec.name])
+    _add_views(old, new, views, gathered, len(names))
     return CompatibilityMeasurement(
         old.contract.name,
         old.contract.version,
         new.contract.version,
-        len(feeds),
+        len(names),
         tuple(output.drift() for output in gathered),
-        tuple(_geometry(output) for output in gathered if output.new_rows),
+        tuple(output.geometry(names) for output in gathered if output.rows.old),
         list_differences(
             old.contract,
             new.contract,
@@ -136,6 +171,8 @@ def compare_encoders(
             new.engine.manifest.spec.precision,
         ),
         tuple(spec.name for spec in old.contract.outputs if spec.name not in kept),
+        encode_old_ms=took.median_ms(took.old),
+        encode_new_ms=took.median_ms(took.new),
     )
 
 
@@ -165,46 +202,50 @@ def check_alone(version: EncoderVersion, feeds: Iterable[Tensors]) -> SelfCheck:
     return SelfCheck(contract.name, contract.version, items, nonfinite, halves)
 
 
-def _geometry(output: _Output) -> Geometry:
-    old = np.concatenate(output.old_rows).astype(np.float64)
-    new = np.concatenate(output.new_rows).astype(np.float64)
-    same_dim = old.shape[1] == new.shape[1]
-    neighbours = neighbours_of(len(old))
-    hits, cosine, held_out = _through_a_map(old, new)
-    return Geometry(
-        output.spec.name,
-        output.spec.space == output.new_spec.space,
-        old.shape[1],
-        new.shape[1],
-        len(old),
-        float(paired_cosines(new, old).mean()) if same_dim else None,
-        count_found(new, old) if same_dim else None,
-        neighbours,
-        neighbour_overlap(old, new, neighbours),
-        held_out,
-        hits,
-        cosine,
-        measure_spread(new),
-    )
+@dataclass(frozen=True, slots=True)
+class _Times:
+    """How long each version took, item by item, in seconds."""
+
+    old: list[float]
+    new: list[float]
+
+    def run(
+        self, old: EncoderVersion, new: EncoderVersion, feed: Feeds
+    ) -> tuple[dict[str, Array], dict[str, Array]]:
+        started = time.perf_counter()
+        before = old.engine.run(feed[0])
+        between = time.perf_counter()
+        after = new.engine.run(feed[1])
+        self.old.append(between - started)
+        self.new.append(time.perf_counter() - between)
+        return before, after
+
+    @staticmethod
+    def median_ms(seconds: list[float]) -> float:
+        return round(float(np.median(seconds)) * 1e3, 3) if seconds else 0.0
 
 
-def _are_rows(old: Array, new: Array) -> bool:
-    """Vectors of the same items: [B, D] each, dimensions may differ."""
-    return old.ndim == new.ndim == 2 and len(old) == len(new)
-
-
-def _through_a_map(old: Matrix, new: Matrix) -> tuple[int, float, int]:
-    """(found, mean cosine, how many) of the odd items, by a map learned on the even ones."""
-    old, new = unit_rows(old), unit_rows(new)
-    if len(old) < 4:
-        return 0, 0.0, 0
-    mapped = map_by_ridge(new[::2], old[::2], new[1::2])
-    held_out = old[1::2]
-    return (
-        count_found(mapped, held_out),
-        float(paired_cosines(mapped, held_out).mean()),
-        len(held_out),
-    )
+def _add_views(
+    old: EncoderVersion,
+    new: EncoderVersion,
+    views: Iterable[Feeds],
+    gathered: Sequence[_Output],
+    items: int,
+) -> None:
+    count = 0
+    for old_feed, new_feed in views:
+        count += 1
+        before, after = old.engine.run(old_feed), new.engine.run(new_feed)
+        for output in gathered:
+            name = output.spec.name
+            if output.is_embedding(before[name], after[name]):
+                output.asking.add(before[name], after[name])
+    if count not in (0, items):
+        raise BadInput(
+            f"{count} second views of {items} items",
+            where=old.contract.name,
+            remedy="Give a second view of every item, in the same order, or none.",
+        )
 
 
 def _halves(name: str, vectors: Array) -> HalfCheck:

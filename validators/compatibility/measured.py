@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from validators.compatibility.estimates import Estimate
 from validators.contracts.tensors import Meaning
 
 
@@ -55,14 +56,38 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Geometry:
-    """One embedding in both versions, over items that are finite in both.
+class Retrieval:
+    """Queries of one version looking for their own items among vectors of another.
 
-    `top1_hits` of `items` new vectors have their own item's old vector as nearest, as they are;
-    None where the dimensions differ. `overlap` is the mean share of the `neighbours` nearest items
-    that both spaces agree on. A ridge map from new to old was fitted on half of the items:
-    `adapted_hits` of the `held_out` others find their own item through it. `same_space`: the two
-    contracts give the embedding one space's name.
+    `queries` and `index` are "old" or "new". `first` is recall at 1, `within` recall at the
+    geometry's `neighbours`. A tie is not found.
+    """
+
+    queries: str
+    index: str
+    first: Estimate
+    within: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """One embedding in both versions, over distinct items that are finite in both.
+
+    With two `views` of each item the first is indexed and the second one asks; with one view an
+    item asks for itself. What compares the two spaces directly is None where dimensions differ.
+
+    Attributes:
+        same_space: the two contracts give the embedding one space's name.
+        duplicates: items left out because an equal input came before.
+        left_out_old, left_out_new: items left out because that version was not finite on them.
+        cosine: between the two vectors of an item.
+        rank_correlation: Spearman's, of all pairwise similarities; None without any variation.
+        overlap: share of the `neighbours` nearest items that both spaces agree on.
+        flips_mixed, flips_reindexed: negative flips, the share of queries right with old on old
+            and wrong with new queries on the old index, or on a new one ("Positive-Congruent
+            Training", Yan et al., CVPR 2021).
+        kept: of the queries right with old on old, the share right with new on old as it is.
+        adapted: the same through a ridge map, each half of the items by one fitted on the other.
     """
 
     output: str
@@ -70,19 +95,37 @@ class Geometry:
     old_dim: int
     new_dim: int
     items: int
-    cosine_mean: float | None
-    top1_hits: int | None
+    duplicates: int
+    left_out_old: int
+    left_out_new: int
+    views: int
     neighbours: int
-    overlap: float
-    held_out: int
-    adapted_hits: int
-    adapted_cosine_mean: float
+    cosine: Estimate | None
+    rank_correlation: Estimate | None
+    overlap: Estimate
+    retrievals: tuple[Retrieval, ...]
+    flips_mixed: Estimate | None
+    flips_reindexed: Estimate
+    kept: Estimate | None
+    adapted: Estimate
+    adapted_cosine: float
     new_spread: Spread
+
+    def retrieval(self, queries: str, index: str) -> Retrieval | None:
+        return next(
+            (item for item in self.retrievals if (item.queries, item.index) == (queries, index)),
+            None,
+        )
+
+    @property
+    def found_by_old(self) -> int:
+        """Queries that the old version answers right: what a new one can lose."""
+        return self.adapted.count
 
 
 @dataclass(frozen=True, slots=True)
 class CompatibilityMeasurement:
-    """Two versions of one encoder on the same items."""
+    """Two versions of one encoder on the same items. `*_ms`: the median time of one item."""
 
     encoder: str
     old_version: str
@@ -92,6 +135,8 @@ class CompatibilityMeasurement:
     geometries: tuple[Geometry, ...]
     differences: tuple[StaticDifference, ...]
     lost_outputs: tuple[str, ...]
+    encode_old_ms: float = 0.0
+    encode_new_ms: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

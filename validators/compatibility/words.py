@@ -1,16 +1,15 @@
 """Which of the gate's words the measured geometry of one embedding deserves.
 
-Shares are judged by Wilson's one-sided 95 % lower bound, so that a handful of items proves nothing.
+Lower bounds are judged, never values, so that a handful of items proves nothing.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
+from validators.compatibility.adapters import AdapterRecord
+from validators.compatibility.estimates import wilson_bounds
 from validators.compatibility.measured import CompatibilityWord, Geometry, Spread
-
-_Z_95 = 1.6449
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +17,10 @@ class CompatibilitySettings:
     """What the gate accepts.
 
     `linf` is the drift of the largest absolute value of an output (mean over items, relative);
-    `same_*` and `adapted_*` are what COMPATIBLE and ADAPTER take. `least_rank` and `least_distance`
-    tell embeddings from a collapse onto one point.
+    `same_*` and `found_share` are what COMPATIBLE and ADAPTER take, `found_share` being the part of
+    the old version's right answers that has to stay right. `least_rank` and `least_distance` tell
+    embeddings from a collapse onto one point. `adapters` are those fitted and registered for this
+    pair of versions. `stored_items`: vectors that would have to be encoded again, where known.
     """
 
     linf: float = 0.03
@@ -29,8 +30,20 @@ class CompatibilitySettings:
     least_rank: float = 1.5
     least_distance: float = 1e-3
     most_across: float = 1.5
-    adapter_fitted: bool = False
     catalogue_reencoded: bool = False
+    stored_items: int | None = None
+    adapters: tuple[AdapterRecord, ...] = ()
+
+    def adapter(self, output: str) -> AdapterRecord | None:
+        """The registered adapter of an output, if it was measured to keep enough."""
+        return next(
+            (
+                item
+                for item in self.adapters
+                if item.output == output and item.measured.kept.low >= self.found_share
+            ),
+            None,
+        )
 
 
 def word_of(geometry: Geometry, settings: CompatibilitySettings) -> CompatibilityWord | None:
@@ -39,31 +52,23 @@ def word_of(geometry: Geometry, settings: CompatibilitySettings) -> Compatibilit
         return CompatibilityWord.BLOCK
     if _is_same(geometry, settings):
         return CompatibilityWord.COMPATIBLE
-    if lower_share(geometry.items, geometry.items) < settings.found_share:
+    if settings.adapter(geometry.output) is not None:
+        return CompatibilityWord.ADAPTER
+    if lower_share(geometry.found_by_old, geometry.found_by_old) < settings.found_share:
         return None
-    if lower_share(geometry.adapted_hits, geometry.held_out) >= settings.found_share:
+    if geometry.adapted.low >= settings.found_share:
         return CompatibilityWord.ADAPTER
     return CompatibilityWord.REINDEX
 
 
 def lower_share(hits: int, total: int) -> float:
-    """Wilson's one-sided 95 % lower bound on a share (JASA 22, 1927); 0 where nothing was seen."""
-    if total == 0:
-        return 0.0
-    share, square = hits / total, _Z_95**2
-    centre = share + square / (2 * total)
-    margin = _Z_95 * math.sqrt(share * (1 - share) / total + square / (4 * total * total))
-    return max((centre - margin) / (1 + square / total), 0.0)
+    """The lower bound of a counted share; 0 where nothing was seen."""
+    return wilson_bounds(hits / total, total)[0] if total else 0.0
 
 
-def _is_same(geometry: Geometry, settings: CompatibilitySettings) -> bool:
-    return (
-        geometry.cosine_mean is not None
-        and geometry.top1_hits is not None
-        and geometry.cosine_mean >= settings.same_cosine
-        and geometry.overlap >= settings.same_overlap
-        and lower_share(geometry.top1_hits, geometry.items) >= settings.found_share
-    )
+def items_needed(settings: CompatibilitySettings) -> int:
+    """How many queries have to be right, without one wrong, before a share can be shown."""
+    return next((n for n in range(1, 1000) if lower_share(n, n) >= settings.found_share), 1000)
 
 
 def is_collapsed(spread: Spread, settings: CompatibilitySettings) -> bool:
@@ -71,4 +76,14 @@ def is_collapsed(spread: Spread, settings: CompatibilitySettings) -> bool:
     return (
         spread.effective_rank < settings.least_rank
         or spread.distance_mean < settings.least_distance
+    )
+
+
+def _is_same(geometry: Geometry, settings: CompatibilitySettings) -> bool:
+    return (
+        geometry.cosine is not None
+        and geometry.kept is not None
+        and geometry.cosine.low >= settings.same_cosine
+        and geometry.overlap.low >= settings.same_overlap
+        and geometry.kept.low >= settings.found_share
     )

@@ -27,8 +27,10 @@ def test_a_version_is_compatible_with_itself() -> None:
     one = version("1", linear(WEIGHT))
     measured = compare_encoders(one, version("2", linear(WEIGHT)), pairs(ITEMS))
     (geometry,) = measured.geometries
-    assert geometry.top1_hits == geometry.items == 60
-    assert geometry.cosine_mean == pytest.approx(1) and geometry.overlap == 1
+    assert geometry.items == 60 and geometry.kept is not None and geometry.cosine is not None
+    assert geometry.kept.value == geometry.overlap.value == 1
+    assert geometry.cosine.value == pytest.approx(1)
+    assert {item.first.value for item in geometry.retrievals} == {1}
     assert [drift.linf_drift for drift in measured.outputs] == [0, 0]
     assert measured.differences == () and measured.lost_outputs == ()
     assert word_of(geometry, SETTINGS) is CompatibilityWord.COMPATIBLE
@@ -39,9 +41,9 @@ def test_a_turned_space_needs_an_adapter() -> None:
         version("1", linear(WEIGHT)), version("2", linear(WEIGHT @ ROTATION)), pairs(ITEMS)
     )
     (geometry,) = measured.geometries
-    assert geometry.cosine_mean is not None and geometry.cosine_mean < 0.5
-    assert geometry.overlap == pytest.approx(1)
-    assert (geometry.adapted_hits, geometry.held_out) == (30, 30)
+    assert geometry.cosine is not None and geometry.cosine.high < 0.5
+    assert geometry.overlap.value > 0.98
+    assert (geometry.adapted.value, geometry.adapted.count) == (1, 60)
     assert word_of(geometry, SETTINGS) is CompatibilityWord.ADAPTER
 
 
@@ -61,8 +63,9 @@ def test_a_changed_dimension_is_compared_through_a_map_alone() -> None:
     )
     (geometry,) = measured.geometries
     assert (geometry.old_dim, geometry.new_dim) == (8, 16)
-    assert geometry.top1_hits is None and geometry.cosine_mean is None
-    assert geometry.adapted_hits == geometry.held_out
+    assert geometry.kept is None and geometry.cosine is None and geometry.flips_mixed is None
+    assert geometry.retrieval("new", "old") is None
+    assert geometry.adapted.value == 1
     assert measured.outputs[0].cosine_mean is None
 
 
@@ -85,7 +88,10 @@ def test_nan_and_infinity_are_counted_by_element_and_keep_out_of_the_geometry() 
     features, logits = measured.outputs
     assert features.nonfinite_new == pytest.approx(positive / (60 * 8))
     assert (logits.nonfinite_new, logits.linf_drift) == (1.0, None)
-    assert measured.geometries[0].items == 60 - positive
+    (geometry,) = measured.geometries
+    assert (geometry.items, geometry.left_out_new, geometry.left_out_old) == (
+        60 - positive, positive, 0,
+    )  # fmt: skip
 
 
 def test_what_contracts_declare_differently_is_listed_by_name() -> None:
@@ -118,6 +124,39 @@ def test_too_many_items_are_refused() -> None:
     one = version("1", linear(WEIGHT))
     with pytest.raises(TooLarge):
         compare_encoders(one, one, pairs(ITEMS[:1] * (MAX_ITEMS + 1)))
+
+
+def test_an_item_that_comes_twice_counts_once() -> None:
+    one, turned = version("1", linear(WEIGHT)), version("2", linear(WEIGHT @ ROTATION))
+    (once,) = compare_encoders(one, turned, pairs(ITEMS[:20])).geometries
+    (twice,) = compare_encoders(one, turned, pairs(ITEMS[:20] * 2)).geometries
+    assert twice == replace(once, duplicates=20)
+
+
+def test_second_views_ask_for_the_first_ones() -> None:
+    views = [item + np.float32(0.1) * RANDOM.standard_normal((1, 16), np.float32) for item in ITEMS]
+    one = version("1", linear(WEIGHT))
+    (geometry,) = compare_encoders(
+        one, version("2", linear(WEIGHT)), pairs(ITEMS), views=pairs(views)
+    ).geometries
+    found = geometry.retrieval("old", "old")
+    assert geometry.views == 2 and found is not None
+    assert 0.5 < found.first.low < found.first.value <= found.within.value
+    assert geometry.kept is not None and geometry.kept.value == 1
+    assert geometry.kept.count == round(found.first.value * 60)
+    assert geometry.flips_mixed is not None and geometry.flips_mixed.value == 0
+
+
+def test_views_of_some_items_only_are_refused() -> None:
+    one = version("1", linear(WEIGHT))
+    with pytest.raises(BadInput):
+        compare_encoders(one, one, pairs(ITEMS), views=pairs(ITEMS[:-1]))
+
+
+def test_the_time_of_one_item_is_measured() -> None:
+    one = version("1", linear(WEIGHT))
+    measured = compare_encoders(one, one, pairs(ITEMS))
+    assert measured.encode_old_ms > 0 and measured.encode_new_ms > 0
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3])

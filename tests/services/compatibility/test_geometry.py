@@ -5,14 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy.stats import spearmanr
 
 from services.compatibility.geometry import (
-    count_found,
     distance_between,
-    map_by_ridge,
+    find_own,
+    fit_ridge_map,
     measure_spread,
     neighbour_overlap,
     neighbours_of,
+    paired_cosines,
+    rank_correlation,
 )
 
 clouds = hnp.arrays(
@@ -27,14 +30,17 @@ def test_figures_of_any_cloud_stay_in_their_ranges(cloud: np.ndarray) -> None:
     spread = measure_spread(cloud)
     assert 0 <= spread.effective_rank <= min(cloud.shape) + 1e-6
     assert -1e-9 <= spread.distance_mean <= 2 + 1e-9
-    assert 0 <= count_found(cloud, cloud) <= len(cloud)
     neighbours = neighbours_of(len(cloud))
-    assert neighbour_overlap(cloud, cloud, neighbours) == pytest.approx(1)
-    assert np.isfinite(map_by_ridge(cloud, cloud, cloud)).all()
+    found = find_own(cloud, cloud, neighbours)
+    assert not (found.first & ~found.within).any()
+    assert (neighbour_overlap(cloud, cloud, neighbours) == 1).all()
+    assert np.isfinite(fit_ridge_map(cloud, cloud)(cloud)).all()
+    correlated = rank_correlation(cloud, cloud)
+    assert correlated is None or correlated.value == pytest.approx(1)
 
 
 def test_equal_vectors_are_not_told_apart() -> None:
-    assert count_found(np.ones((5, 3)), np.ones((5, 3))) == 0
+    assert not find_own(np.ones((5, 3)), np.ones((5, 3)), 3).within.any()
 
 
 def test_the_effective_rank_counts_directions() -> None:
@@ -48,9 +54,9 @@ def test_a_linear_map_is_learnt_from_more_items_than_dimensions_and_from_fewer()
     random = np.random.default_rng(1)
     weight = random.standard_normal((6, 4))
     rows = random.standard_normal((40, 6))
-    mapped = map_by_ridge(rows[:20], rows[:20] @ weight + 3, rows[20:])
+    mapped = fit_ridge_map(rows[:20], rows[:20] @ weight + 3)(rows[20:])
     assert mapped == pytest.approx(rows[20:] @ weight + 3, abs=0.05)
-    few = map_by_ridge(rows[:4], rows[:4] @ weight, rows[20:])
+    few = fit_ridge_map(rows[:4], rows[:4] @ weight)(rows[20:])
     assert np.isfinite(few).all()
 
 
@@ -59,3 +65,37 @@ def test_two_clouds_apart_are_far_from_each_other() -> None:
     here, there = random.standard_normal((2, 30, 5)) * 0.1
     assert distance_between(here + 1, there - 1) > 1.9
     assert distance_between(here + 1, there + 1) < 0.1
+
+
+def test_rank_correlation_is_spearmans_with_ties() -> None:
+    random = np.random.default_rng(3)
+    first = random.integers(0, 2, (12, 4)).astype(float)  # few distinct similarities
+    second = first + 0.3 * random.standard_normal((12, 4))
+    upper = np.triu_indices(12, 1)
+    similar = [np.round(cosines(item), 6)[upper] for item in (first, second)]
+    found = rank_correlation(first, second)
+    assert found is not None
+    assert found.value == pytest.approx(spearmanr(*similar).statistic)
+    assert found.low < found.value < found.high
+
+
+def test_unrelated_clouds_do_not_correlate() -> None:
+    random = np.random.default_rng(4)
+    found = rank_correlation(random.standard_normal((60, 9)), random.standard_normal((60, 9)))
+    assert found is not None and found.low < 0 < found.high
+
+
+def test_without_any_variation_there_is_no_rank_correlation() -> None:
+    assert rank_correlation(np.ones((6, 3)), np.random.default_rng(0).random((6, 3))) is None
+    assert rank_correlation(np.eye(3), np.eye(3)) is None
+
+
+def test_vectors_near_the_end_of_the_range_of_numbers_keep_their_direction() -> None:
+    rows = np.random.default_rng(5).standard_normal((6, 4))
+    for scale in (1e-300, 1e300):
+        assert paired_cosines(rows, rows * scale) == pytest.approx(np.ones(6))
+
+
+def cosines(rows: np.ndarray) -> np.ndarray:
+    unit = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    return np.asarray(unit @ unit.T)

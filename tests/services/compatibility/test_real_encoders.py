@@ -75,10 +75,10 @@ def test_two_image_networks_of_one_width_do_not_share_a_space(
     feeds = [({"pixels": pixels(item, 224)}, {"pixels": pixels(item, 240)}) for item in pictures]
     measured = compare_encoders(old, new, feeds)
     (geometry,) = measured.geometries
-    assert geometry.top1_hits is not None and geometry.top1_hits < 0.3 * len(pictures)
-    # Sixteen pictures teach a map of 1280 dimensions something, and not enough to rely on it.
-    assert geometry.adapted_hits > 2 * geometry.held_out / 16
-    assert word_of(geometry, SETTINGS) in (CompatibilityWord.ADAPTER, CompatibilityWord.REINDEX)
+    assert geometry.kept is not None and geometry.kept.value < 0.3
+    # What is similar to what is much the same; half of a few pictures teach no map between them.
+    assert geometry.rank_correlation is not None and geometry.rank_correlation.low > 0.5
+    assert word_of(geometry, SETTINGS) is CompatibilityWord.REINDEX
     done = assess_compatibility(measured, replace(SETTINGS, catalogue_reencoded=True))
     assert done.outcome is Outcome.WARN
 
@@ -86,7 +86,8 @@ def test_two_image_networks_of_one_width_do_not_share_a_space(
 SENTENCES = (
     "a sleeping cat", "a red bicycle", "two dogs in the snow", "a cup of coffee", "the night sky",
     "a rocket on its pad", "a bowl of soup", "an old wooden door", "children playing football",
-    "a bridge over a river", "a stack of books", "a white sailing boat",
+    "a bridge over a river", "a stack of books", "a white sailing boat", "a bowl of green apples",
+    "the harbour at dawn", "a broken umbrella", "a train in a tunnel", "an orchestra on stage",
 )  # fmt: skip
 
 

@@ -6,26 +6,55 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from validators.compatibility.adapters import AdapterKind, AdapterMeasurement, AdapterRecord
+from validators.compatibility.estimates import Estimate, share_of
 from validators.compatibility.measured import (
     CompatibilityMeasurement,
     CompatibilityWord,
     Geometry,
     HalfCheck,
     OutputDrift,
+    Retrieval,
     SelfCheck,
     Spread,
     StaticDifference,
 )
 from validators.compatibility.verdict import assess_compatibility, assess_first_version
 from validators.compatibility.words import CompatibilitySettings, lower_share, word_of
+from validators.contracts.digest import digest_bytes
+from validators.contracts.origin import VectorOrigin
 from validators.contracts.tensors import Meaning
 from validators.contracts.verdict import Outcome
 
 SETTINGS = CompatibilitySettings()
 SPREAD = Spread(12.0, 0.6)
-SAME = Geometry("features", False, 1280, 1280, 60, 0.999, 60, 10, 0.97, 30, 30, 0.99, SPREAD)
-MAPPED = replace(SAME, cosine_mean=0.1, top1_hits=2, overlap=0.5)
-FOREIGN = replace(MAPPED, adapted_hits=12)
+ANY = digest_bytes(b"")
+ORIGIN = VectorOrigin(ANY, ANY)
+SAME = Geometry(
+    output="features", same_space=False, old_dim=1280, new_dim=1280, items=60, duplicates=0,
+    left_out_old=0, left_out_new=0, views=1, neighbours=10,
+    cosine=Estimate(0.999, 0.998, 1.0, 60), rank_correlation=Estimate(0.99, 0.98, 1.0, 60),
+    overlap=Estimate(0.97, 0.95, 0.99, 60),
+    retrievals=(Retrieval("new", "old", share_of(60, 60), share_of(60, 60)),),
+    flips_mixed=share_of(0, 60), flips_reindexed=share_of(0, 60),
+    kept=share_of(60, 60), adapted=share_of(60, 60), adapted_cosine=0.99, new_spread=SPREAD,
+)  # fmt: skip
+MAPPED = replace(
+    SAME,
+    cosine=Estimate(0.1, 0.0, 0.2, 60),
+    kept=share_of(2, 60),
+    overlap=Estimate(0.5, 0.4, 0.6, 60),
+)
+FOREIGN = replace(MAPPED, adapted=share_of(24, 60))
+ADAPTER = AdapterRecord(
+    "image", "features", ORIGIN, ORIGIN, 1280, 1280,
+    AdapterMeasurement(
+        AdapterKind.PROCRUSTES, 112, 48, 10, share_of(46, 48), share_of(48, 48), share_of(48, 48),
+        share_of(46, 48), share_of(2, 48), Estimate(0.9, 0.89, 0.91, 48), 0.2, 1280 * 1280,
+    ),
+    (), ANY, ANY, ANY, ANY,
+)  # fmt: skip
+FITTED = replace(SETTINGS, adapters=(ADAPTER,))
 COLLAPSED = replace(SAME, new_spread=Spread(1.0, 0.0))
 DRIFT = OutputDrift("features", Meaning.GLOBAL_EMBEDDING, 0.01, 0.999, 0.0, 0.0)
 CHECK = SelfCheck("image", "1.0.0", 40, 0.0, (HalfCheck("features", SPREAD, SPREAD, 1.0),))
@@ -35,18 +64,26 @@ def measured(geometry: Geometry, drift: OutputDrift = DRIFT) -> CompatibilityMea
     return CompatibilityMeasurement("image", "1.0.0", "1.1.0", 60, (drift,), (geometry,), (), ())
 
 
+def few(geometry: Geometry, kept: int, found: int) -> Geometry:
+    return replace(
+        geometry, items=found, kept=share_of(kept, found), adapted=share_of(found, found)
+    )
+
+
 @pytest.mark.parametrize(
     ("geometry", "word"),
     [
         (SAME, CompatibilityWord.COMPATIBLE),
         (MAPPED, CompatibilityWord.ADAPTER),
         (FOREIGN, CompatibilityWord.REINDEX),
-        (replace(MAPPED, top1_hits=None, cosine_mean=None), CompatibilityWord.ADAPTER),
+        (replace(MAPPED, kept=None, cosine=None), CompatibilityWord.ADAPTER),
         (COLLAPSED, CompatibilityWord.BLOCK),
-        (replace(SAME, items=11, top1_hits=11), CompatibilityWord.COMPATIBLE),
-        (replace(SAME, items=11, top1_hits=10), CompatibilityWord.ADAPTER),
-        (replace(SAME, items=10, top1_hits=10), None),
-        (replace(MAPPED, items=20, held_out=10, adapted_hits=10), CompatibilityWord.REINDEX),
+        (few(SAME, 16, 16), CompatibilityWord.COMPATIBLE),
+        (few(SAME, 15, 16), CompatibilityWord.ADAPTER),
+        (few(SAME, 15, 15), None),
+        (replace(MAPPED, adapted=share_of(17, 20)), CompatibilityWord.REINDEX),
+        (replace(SAME, overlap=Estimate(0.75, 0.69, 0.8, 60)), CompatibilityWord.ADAPTER),
+        (replace(SAME, cosine=Estimate(0.99, 0.97, 1.0, 60)), CompatibilityWord.ADAPTER),
     ],
 )
 def test_geometry_becomes_one_of_four_words(
@@ -60,15 +97,20 @@ def test_geometry_becomes_one_of_four_words(
     [
         (SAME, SETTINGS, Outcome.PASS, []),
         (MAPPED, SETTINGS, Outcome.WARN, ["adapter-needed"]),
-        (MAPPED, replace(SETTINGS, adapter_fitted=True), Outcome.PASS, []),
+        (MAPPED, FITTED, Outcome.PASS, ["adapter-registered"]),
+        (FOREIGN, FITTED, Outcome.PASS, ["adapter-registered"]),
+        (replace(MAPPED, output="other"), FITTED, Outcome.WARN, ["adapter-needed"]),
+        (MAPPED, replace(FITTED, found_share=0.93), Outcome.WARN, ["adapter-needed"]),
+        (replace(SAME, left_out_old=1), SETTINGS, Outcome.WARN, ["old-not-finite"]),
+        (replace(SAME, flips_reindexed=share_of(30, 60)), SETTINGS, Outcome.WARN, ["finds-less"]),
         (FOREIGN, SETTINGS, Outcome.FAIL, ["reindex"]),
         (FOREIGN, replace(SETTINGS, catalogue_reencoded=True), Outcome.WARN, ["reindex"]),
         (replace(FOREIGN, same_space=True), SETTINGS, Outcome.FAIL, ["reindex",
                                                                      "space-name-reused"]),
         (COLLAPSED, SETTINGS, Outcome.FAIL, ["collapsed"]),
-        (replace(SAME, items=5, top1_hits=5), SETTINGS, Outcome.INCONCLUSIVE, ["too-few-items"]),
+        (few(SAME, 5, 5), SETTINGS, Outcome.INCONCLUSIVE, ["too-few-items"]),
         (
-            replace(SAME, items=5, top1_hits=5),
+            few(SAME, 5, 5),
             replace(SETTINGS, catalogue_reencoded=True),
             Outcome.WARN,
             ["too-few-items"],
@@ -80,7 +122,7 @@ def test_each_word_has_its_outcome(
 ) -> None:
     verdict = assess_compatibility(measured(geometry), settings)
     assert (verdict.outcome, [item.code for item in verdict.findings]) == (outcome, codes)
-    assert all(item.subject == "image.features" for item in verdict.findings)
+    assert all(item.subject == f"image.{geometry.output}" for item in verdict.findings)
 
 
 def test_a_reindex_may_be_waived_and_a_block_may_not() -> None:
@@ -154,14 +196,29 @@ def test_the_lower_bound_is_below_the_share_and_grows_with_hits(hits: int, more:
     assert hits == 0 or lower_share(hits - 1, total) <= bound
 
 
-@given(st.integers(0, 60), st.floats(-1, 1), st.floats(0, 1), st.integers(0, 30), st.booleans())
+@given(st.integers(0, 60), st.floats(-1, 1), st.floats(0, 1), st.integers(0, 60), st.booleans())
 def test_no_changed_space_passes_unless_its_adapter_was_fitted(
     hits: int, cosine: float, overlap: float, adapted: int, reencoded: bool
 ) -> None:
     geometry = replace(
-        SAME, top1_hits=hits, cosine_mean=cosine, overlap=overlap, adapted_hits=adapted
+        SAME,
+        kept=share_of(hits, 60),
+        cosine=Estimate(cosine, cosine, cosine, 60),
+        overlap=Estimate(overlap, overlap, overlap, 60),
+        adapted=share_of(adapted, 60),
     )
     settings = replace(SETTINGS, catalogue_reencoded=reencoded)
     verdict = assess_compatibility(measured(geometry), settings)
     if verdict.outcome is Outcome.PASS:
         assert word_of(geometry, settings) is CompatibilityWord.COMPATIBLE
+
+
+def test_what_a_word_costs_stands_beside_it() -> None:
+    slow = replace(measured(FOREIGN), encode_new_ms=20.0)
+    (finding,) = assess_compatibility(slow, replace(SETTINGS, stored_items=5000)).findings
+    assert "5000 items take about 100 s, 20 ms each" in finding.remedy
+    metrics = dict(assess_compatibility(slow, replace(SETTINGS, stored_items=5000)).metrics)
+    assert metrics["reindex_s"] == 100 and metrics["reindex_s_per_1000"] == 20
+    fitted = dict(assess_compatibility(measured(MAPPED), FITTED).metrics)
+    assert fitted["features_adapter_latency_ms"] == 0.2
+    assert fitted["features_adapter_recall_lost"] == pytest.approx(2 / 48)

@@ -1,0 +1,248 @@
+"""What the gate says of one embedding's two spaces, with the cost of each word."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from validators.compatibility.adapters import AdapterMeasurement, AdapterRecord
+from validators.compatibility.estimates import Estimate
+from validators.compatibility.measured import (
+    CompatibilityMeasurement,
+    CompatibilityWord,
+    Geometry,
+    Spread,
+)
+from validators.compatibility.words import (
+    CompatibilitySettings,
+    is_collapsed,
+    items_needed,
+    word_of,
+)
+from validators.contracts.digest import short
+from validators.contracts.verdict import Finding, Outcome
+
+GATE = "compatibility"
+
+
+def judge_spaces(
+    measured: CompatibilityMeasurement, settings: CompatibilitySettings
+) -> list[Finding]:
+    """The findings of every embedding that both versions have."""
+    return [
+        replace(finding, subject=f"{measured.encoder}.{geometry.output}")
+        for geometry in measured.geometries
+        for finding in _judge(measured, geometry, settings)
+    ]
+
+
+def judge_spread(subject: str, spread: Spread, settings: CompatibilitySettings) -> list[Finding]:
+    """BLOCK where all vectors are one."""
+    if not is_collapsed(spread, settings):
+        return []
+    return [
+        Finding(
+            GATE, "collapsed", subject, Outcome.FAIL,
+            f"effective rank {spread.effective_rank:.2f}, distance {spread.distance_mean:.2g}",
+            f"rank {settings.least_rank}, distance {settings.least_distance}",
+            "Check the checkpoint and its preprocessing: all items get one vector.",
+            waivable=False,
+        )
+    ]  # fmt: skip
+
+
+def reindex_s(encode_ms: float, items: int) -> float:
+    """What it takes to encode so many items again, one after the other."""
+    return encode_ms * items / 1e3
+
+
+def space_metrics(
+    measured: CompatibilityMeasurement, settings: CompatibilitySettings
+) -> dict[str, float]:
+    """Every figure of every embedding, bounds beside values, and what the words cost."""
+    metrics = {
+        "encode_old_ms": measured.encode_old_ms,
+        "encode_new_ms": measured.encode_new_ms,
+        "reindex_s_per_1000": reindex_s(measured.encode_new_ms, 1000),
+    }
+    if settings.stored_items is not None:
+        metrics["reindex_s"] = reindex_s(measured.encode_new_ms, settings.stored_items)
+    for geometry in measured.geometries:
+        for name, value in _figures(geometry):
+            metrics[f"{geometry.output}_{name}"] = value
+        record = settings.adapter(geometry.output)
+        if record is not None:
+            for name, value in _adapter_figures(record.measured):
+                metrics[f"{geometry.output}_adapter_{name}"] = value
+    return metrics
+
+
+def _judge(
+    measured: CompatibilityMeasurement, geometry: Geometry, settings: CompatibilitySettings
+) -> list[Finding]:
+    word = word_of(geometry, settings)
+    findings = [
+        *_judge_word(measured, geometry, word, settings),
+        *_left_out(geometry),
+        *_finds_less(geometry, settings),
+    ]
+    if word in (CompatibilityWord.ADAPTER, CompatibilityWord.REINDEX) and geometry.same_space:
+        findings.append(_reused_name(geometry))
+    return findings
+
+
+def _judge_word(
+    measured: CompatibilityMeasurement,
+    geometry: Geometry,
+    word: CompatibilityWord | None,
+    settings: CompatibilitySettings,
+) -> list[Finding]:
+    match word:
+        case CompatibilityWord.COMPATIBLE:
+            return []
+        case CompatibilityWord.BLOCK:
+            return judge_spread(geometry.output, geometry.new_spread, settings)
+        case CompatibilityWord.ADAPTER:
+            record = settings.adapter(geometry.output)
+            return [_adapter_needed(geometry, settings) if record is None else _registered(record)]
+        case CompatibilityWord.REINDEX:
+            return [_changed_space(measured, geometry, settings)]
+        case None:
+            return [_too_few(geometry, settings)]
+
+
+def _adapter_needed(geometry: Geometry, settings: CompatibilitySettings) -> Finding:
+    return Finding(
+        GATE, "adapter-needed", geometry.output, Outcome.WARN, _described(geometry),
+        f"{settings.same_cosine} mean cosine as they are",
+        "Fit the adapter from the new space to the old one, or encode the catalogue again.",
+    )  # fmt: skip
+
+
+def _registered(record: AdapterRecord) -> Finding:
+    found = record.measured
+    return Finding(
+        GATE, "adapter-registered", record.output, Outcome.PASS,
+        f"{found.kind.value}: {found.kept.describe()} of the right answers kept on "
+        f"{found.held_out} held-out pairs, recall {found.first.value:.2f} against "
+        f"{found.old_first.value:.2f}, {found.latency_ms:.2g} ms a vector",
+        "the lower bound of what is kept",
+        "Nothing for this service. Vectors stored elsewhere: send new ones through the adapter "
+        f"engine {short(record.engine_key)}, or encode the stored ones again.",
+    )  # fmt: skip
+
+
+def _changed_space(
+    measured: CompatibilityMeasurement, geometry: Geometry, settings: CompatibilitySettings
+) -> Finding:
+    outcome = Outcome.WARN if settings.catalogue_reencoded else Outcome.FAIL
+    done = "Nothing: this bundle encodes its catalogue again. Encode vectors kept elsewhere too."
+    todo = "Encode every stored vector with the new version; do not mix the two."
+    remedy = done if outcome is Outcome.WARN else todo
+    return Finding(
+        GATE, "reindex", geometry.output, outcome, _described(geometry),
+        f"{settings.found_share} of the right answers kept, as they are or through a map",
+        f"{remedy} {_cost(measured, settings)}",
+    )  # fmt: skip
+
+
+def _cost(measured: CompatibilityMeasurement, settings: CompatibilitySettings) -> str:
+    items = 1000 if settings.stored_items is None else settings.stored_items
+    took_s = reindex_s(measured.encode_new_ms, items)
+    return f"{items} items take about {took_s:.3g} s, {measured.encode_new_ms:.3g} ms each."
+
+
+def _reused_name(geometry: Geometry) -> Finding:
+    return Finding(
+        GATE, "space-name-reused", geometry.output, Outcome.WARN, "another space",
+        "one name for one space", "Give the new version's space a name of its own.",
+    )  # fmt: skip
+
+
+def _too_few(geometry: Geometry, settings: CompatibilitySettings) -> Finding:
+    outcome = Outcome.WARN if settings.catalogue_reencoded else Outcome.INCONCLUSIVE
+    needed = items_needed(settings)
+    return Finding(
+        GATE, "too-few-items", geometry.output, outcome, geometry.found_by_old,
+        f"a lower bound of {settings.found_share}",
+        f"Give the gate {needed} items at least that the old version finds: fewer cannot show that "
+        "the spaces agree.",
+    )  # fmt: skip
+
+
+def _left_out(geometry: Geometry) -> list[Finding]:
+    if not geometry.left_out_old:
+        return []  # where the new version is not finite, the output's own finding blocks
+    return [
+        Finding(
+            GATE, "old-not-finite", geometry.output, Outcome.WARN, geometry.left_out_old, 0,
+            "Compare with a version that is finite on these items: they were left out.",
+        )
+    ]  # fmt: skip
+
+
+def _finds_less(geometry: Geometry, settings: CompatibilitySettings) -> list[Finding]:
+    """The new space by itself loses what the old one found, however the index is encoded."""
+    limit = 1 - settings.found_share
+    if geometry.flips_reindexed.low <= limit:
+        return []
+    return [
+        Finding(
+            GATE, "finds-less", geometry.output, Outcome.WARN,
+            f"{geometry.flips_reindexed.describe()} of queries lost, all encoded again", limit,
+            "Look at what the new version no longer tells apart before encoding anything again.",
+        )
+    ]  # fmt: skip
+
+
+def _described(geometry: Geometry) -> str:
+    kept = "dimensions differ" if geometry.kept is None else f"{geometry.kept.describe()} kept"
+    return (
+        f"{kept} as they are, {geometry.adapted.describe()} through a map, "
+        f"{geometry.overlap.describe()} of neighbours in common, {geometry.items} items"
+    )
+
+
+def _figures(geometry: Geometry) -> list[tuple[str, float]]:
+    estimates: list[tuple[str, Estimate | None]] = [
+        ("cosine", geometry.cosine),
+        ("rank_correlation", geometry.rank_correlation),
+        ("neighbour_overlap", geometry.overlap),
+        ("kept_share", geometry.kept),
+        ("adapted_kept_share", geometry.adapted),
+        ("negative_flips_mixed", geometry.flips_mixed),
+        ("negative_flips_reindexed", geometry.flips_reindexed),
+    ]
+    for item in geometry.retrievals:
+        pair = f"{item.queries}_on_{item.index}"
+        estimates.append((f"recall_at_1_{pair}", item.first))
+        estimates.append((f"recall_at_{geometry.neighbours}_{pair}", item.within))
+    figures = [
+        (f"{name}{bound}", value)
+        for name, estimate in estimates
+        if estimate is not None
+        for bound, value in (
+            ("", estimate.value), ("_low", estimate.low), ("_high", estimate.high),
+        )
+    ]  # fmt: skip
+    return [
+        *figures,
+        ("adapted_cosine", geometry.adapted_cosine),
+        ("effective_rank", geometry.new_spread.effective_rank),
+        ("items", float(geometry.items)),
+        ("duplicates", float(geometry.duplicates)),
+        ("left_out", float(geometry.left_out_old + geometry.left_out_new)),
+        ("views", float(geometry.views)),
+    ]
+
+
+def _adapter_figures(found: AdapterMeasurement) -> list[tuple[str, float]]:
+    return [
+        ("kept_share", found.kept.value),
+        ("kept_share_low", found.kept.low),
+        ("recall_at_1", found.first.value),
+        ("recall_lost", max(found.old_first.value - found.first.value, 0.0)),
+        ("negative_flips", found.flips.value),
+        ("cosine", found.cosine.value),
+        ("latency_ms", found.latency_ms),
+        ("held_out_pairs", float(found.held_out)),
+    ]
