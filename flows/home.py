@@ -7,6 +7,8 @@ registry/     MLflow's database and artifacts (MODALGATE_REGISTRY replaces them)
 bundles/      materialised bundles that this machine serves
 deployments/  the local target's state, one folder a service
 engines/      build folders and single-flight locks
+builds/       shapes that no engine covered, waiting for one to be built in the background
+sources/      the folder of each release's pipeline file, to find the source models again
 prefect/      the embedded orchestrator's database
 evidence/     each release's documents in readable form
 """

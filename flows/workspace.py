@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from flows.home import Home
+from infra.builds import FolderQueue
 from infra.clocks import SystemClock
 from infra.files import write_atomically
 from infra.keys.file import FileSigner, TrustedKeys, open_verifier
@@ -24,10 +25,12 @@ from infra.local_target import LocalTarget
 from infra.objects.folder import FolderStore
 from infra.objects.open import open_store
 from infra.registry.ledger import FileLedger
+from services.children.process import Limits
 from services.engines.workshop import EngineWorkshop
 from validators.contracts.errors import Unsupported
 from validators.contracts.ports import Clock, DeploymentTarget, Ledger, ObjectStore, Registry
 
+BACKGROUND_NICENESS = 15
 SERVE_COMMAND = (sys.executable, "-m", "flows.serve")
 
 
@@ -92,13 +95,27 @@ class Workspace:
 
     @cached_property
     def workshop(self) -> EngineWorkshop:
+        return self._workshop(Limits())
+
+    @cached_property
+    def background_workshop(self) -> EngineWorkshop:
+        """A workshop that gives way to everything else on this machine."""
+        return self._workshop(Limits(niceness=BACKGROUND_NICENESS))
+
+    def _workshop(self, limits: Limits) -> EngineWorkshop:
         return EngineWorkshop(
             self.store,
             signer=self.signer,
             verifier=self.verifier,
             locks=self.home.folder("engines", "locks"),
             workdir=self.home.folder("engines", "work"),
+            limits=limits,
         )
+
+    @cached_property
+    def builds(self) -> FolderQueue:
+        """Shapes that gateways of this machine could not serve, waiting for engines."""
+        return FolderQueue(self.home.folder("builds"), self.clock)
 
     def write_evidence(self, service: str, name: str, document: bytes) -> None:
         """A readable copy of a JSON document in the state folder, for people."""
@@ -117,6 +134,11 @@ class Workspace:
                 where="deploy.target",
                 remedy="Write deploy: {target: local} in the pipeline file.",
             )
+        return self.deployments
+
+    @cached_property
+    def deployments(self) -> LocalTarget:
+        """The local target of this state folder."""
         return self.local_target(self.home.folder("deployments"))
 
     def local_target(self, root: Path, *options: str) -> LocalTarget:

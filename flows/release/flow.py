@@ -24,6 +24,7 @@ from flows.locks import exclusive, one_of
 from flows.release import baseline as against
 from flows.release import bundle as bundles
 from flows.release import data, engines, learn, rehearsal, review
+from flows.release.places import remember_place
 from flows.release.register import baseline_of, register
 from flows.release.run import Release
 from flows.release.values import Exported, ReleaseOptions, ReleaseRecord
@@ -162,6 +163,7 @@ def _gates(run: Release) -> tuple[ModelVersion, Bundle]:
     draft = bundles.draft(run, parts)
     rehearsal.rehearse(run, rehearsal.Rehearsal(draft, probes, raw, learned.scores))
     bundle = bundles.compose(run, parts)
+    remember_place(workspace, bundle.digest, run.base)
 
     store = workspace.store
     version = register(

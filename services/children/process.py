@@ -231,6 +231,10 @@ def _lower_priority(pid: int, niceness: int) -> None:
     # gone already, or the caller is nicer than that
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.setpriority(os.PRIO_PROCESS, pid, niceness)
+    # A session of its own is also a scheduling group of its own where Linux groups by session, and
+    # niceness weighs within a group only (sched(7), autogroup).
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{pid}/autogroup").write_text(str(niceness))
 
 
 def _resident_bytes(pid: int) -> int:

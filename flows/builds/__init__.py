@@ -1,0 +1,1 @@
+"""Engines built in the background, for shapes that came after the release."""

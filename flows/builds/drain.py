@@ -1,0 +1,89 @@
+"""The queue of background builds, worked off one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from flows.builds.fulfilment import fulfil
+from flows.locks import exclusive
+from flows.progress import reporter
+from flows.retention import tidied
+from flows.workspace import Workspace
+from services.children.errors import BuildCancelled
+from services.children.process import Cancel
+from validators.contracts.builds import BuildState, QueuedBuild, ShapeRequest
+from validators.contracts.errors import (
+    Conflict,
+    DeadlineExceeded,
+    ModalgateError,
+    Overloaded,
+    Unavailable,
+)
+
+AGAIN = (Unavailable, Overloaded, DeadlineExceeded, Conflict)
+"""What another try can mend; everything else says no to the request itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndedBuild:
+    """What became of one request. `live`: a gateway serves its engine now."""
+
+    request: ShapeRequest
+    state: BuildState
+    message: str = ""
+    live: bool = False
+
+
+def drain(workspace: Workspace, cancel: Cancel | None = None) -> list[EndedBuild]:
+    """Try every request that waits, once, oldest first. One drain at a time per state folder.
+
+    Raises:
+        Conflict: another process drains the queue.  Unavailable: the queue's disk is full.
+    """
+    lock = workspace.home.lock("builds")
+    ended: list[EndedBuild] = []
+    with exclusive(lock, "a background build"), ExitStack() as later:
+        while cancel is None or not cancel():
+            taken = workspace.builds.take()
+            if taken is None:
+                break
+            ended.append(_work_off(workspace, taken, cancel, later.callback))
+    return ended
+
+
+def _work_off(
+    workspace: Workspace, taken: QueuedBuild, cancel: Cancel | None, later: Callable[..., object]
+) -> EndedBuild:
+    """One request to its end. What is to be tried again is held until the drain is over."""
+    request, queue = taken.request, workspace.builds
+    step = f"engine {request.encoder} of {request.service}"
+    reporter().started(step)
+    try:
+        with tidied(workspace):
+            live = fulfil(workspace, request, cancel).live
+    except BuildCancelled as error:
+        _put_back(workspace, request, str(error))
+        ended = EndedBuild(request, BuildState.WAITING, str(error))
+    except AGAIN as error:
+        later(queue.settle, request, BuildState.WAITING, str(error))
+        ended = EndedBuild(request, BuildState.WAITING, str(error))
+    except ModalgateError as error:
+        queue.settle(request, BuildState.FAILED, str(error))
+        ended = EndedBuild(request, BuildState.FAILED, str(error))
+    except BaseException as error:
+        queue.settle(request, BuildState.WAITING, f"unforeseen {type(error).__name__}: {error}")
+        raise
+    else:
+        queue.settle(request, BuildState.DONE)
+        ended = EndedBuild(request, BuildState.DONE, live=live)
+    reporter().finished(step, ended.state.value)
+    return ended
+
+
+def _put_back(workspace: Workspace, request: ShapeRequest, message: str) -> None:
+    """A build that somebody ended was no try: the request is filed anew."""
+    workspace.builds.settle(request, BuildState.WAITING, message)
+    workspace.builds.forget(request)
+    workspace.builds.file(request)
