@@ -25,6 +25,25 @@ def check_feeds(
             one outside every profile; a token id outside its range, which an engine would read
             past its table for; a number that is not finite.
     """
+    bind_feeds(feeds, inputs)
+    shapes = {name: array.shape for name, array in feeds.items()}
+    for index, profile in enumerate(profiles):
+        if profile.covers(shapes):
+            check_values(feeds, inputs)
+            return index
+    raise BadInput(
+        "the inputs' shapes are outside every profile of this engine",
+        where=", ".join(f"{name} {list(shape)}" for name, shape in sorted(shapes.items())),
+        remedy="Stay within one of: " + "; ".join(map(_describe, profiles)) + ".",
+    )
+
+
+def bind_feeds(feeds: Tensors, inputs: Sequence[TensorSpec]) -> dict[str, int]:
+    """The sizes of the named dimensions of inputs that keep to their contract, at any size.
+
+    Raises:
+        BadInput: a missing, unknown or mistyped tensor, or a shape that contradicts the contract.
+    """
     _check_names(feeds, inputs)
     dims: dict[str, int] = {}
     for spec in inputs:
@@ -36,17 +55,18 @@ def check_feeds(
                 remedy="Send the data type of the contract.",
             )
         dims = bind_shape(spec, array.shape, dims)
-    shapes = {name: array.shape for name, array in feeds.items()}
-    for index, profile in enumerate(profiles):
-        if profile.covers(shapes):
-            for spec in inputs:
-                _check_values(spec, feeds[spec.name])
-            return index
-    raise BadInput(
-        "the inputs' shapes are outside every profile of this engine",
-        where=", ".join(f"{name} {list(shape)}" for name, shape in sorted(shapes.items())),
-        remedy="Stay within one of: " + "; ".join(map(_describe, profiles)) + ".",
-    )
+    return dims
+
+
+def check_values(feeds: Tensors, inputs: Sequence[TensorSpec]) -> None:
+    """Look at every number.
+
+    Raises:
+        BadInput: a token id outside its range, which an engine would read past its table for; a
+            number that is not finite.
+    """
+    for spec in inputs:
+        _check_values(spec, feeds[spec.name])
 
 
 def _check_names(feeds: Tensors, inputs: Sequence[TensorSpec]) -> None:

@@ -6,10 +6,12 @@ them apart.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from itertools import combinations
 
 from validators.contracts.digest import Digest, short
+from validators.contracts.engine import EngineManifest, EngineState
 from validators.contracts.errors import Refused
 
 
@@ -57,4 +59,18 @@ def require_mix(
         if same_encoder
         else "Encode the stored vectors again with the present version, or ask the version that "
         "made them.",
+    )
+
+
+def siblings_of(engines: Iterable[EngineManifest]) -> frozenset[frozenset[Digest]]:
+    """The pairs of these engines whose vectors may mix.
+
+    Both were compiled from one ONNX file for one encoder, and both are VERIFIED: each was compared
+    with that source on every profile corner and passed parity. Nothing less makes them siblings.
+    """
+    verified = [item for item in engines if item.state is EngineState.VERIFIED]
+    return frozenset(
+        frozenset((one.engine, other.engine))
+        for one, other in combinations(verified, 2)
+        if (one.spec.encoder, one.spec.onnx) == (other.spec.encoder, other.spec.onnx)
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -24,11 +24,12 @@ MAX_SPLIT_ROWS = 1024  # bounds what planning one request's split can cost
 
 @dataclass(frozen=True, slots=True)
 class OutsidePolicy:
-    """What is allowed, and what splitting is bounded by."""
+    """What is allowed, what splitting is bounded by, and which dimensions may be cut."""
 
     allowed: tuple[Outside, ...] = (Outside.PAD, Outside.SPLIT)
     batch_dim: str = "batch"
     max_parts: int = 8
+    cuttable: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,17 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True)
+class Cut:
+    """Drop what is beyond these sizes of a sequence, its end token too, then run the rest.
+
+    The rest is another input than the one that was sent: the answer is degraded and has to say so.
+    """
+
+    dims: Sizes  # the dimensions that are cut, and what is left of each
+    rest: Serve | Split
+
+
+@dataclass(frozen=True, slots=True)
 class Degrade:
     """Not servable now. `fits` is the nearest shape that would be; () where nothing would."""
 
@@ -76,7 +88,7 @@ class Degrade:
     remedy: str
 
 
-Decision = Serve | Split | Degrade
+Decision = Serve | Split | Cut | Degrade
 
 
 def served_profiles(
@@ -126,6 +138,8 @@ def assign(
         return _served(asked, _least(room, work), work, covered=False)
     if Outside.SPLIT in policy.allowed and (split := _split(asked, profiles, work, policy)):
         return split
+    if Outside.CUT in policy.allowed and (cut := _cut(asked, profiles, work, policy)):
+        return cut
     return _degraded(asked, profiles, work, policy)
 
 
@@ -223,6 +237,34 @@ def _shared_out(
         shared.append((item, count + more))
         left -= more
     return shared
+
+
+def _cut(
+    asked: Mapping[str, int],
+    profiles: Sequence[ServedProfile],
+    work: ShapeFormula,
+    policy: OutsidePolicy,
+) -> Cut | None:
+    """The cut that keeps most of the request, then the one that pads least; None if none helps.
+
+    The batch is never cut: each of its rows belongs to somebody.
+    """
+    uncut = replace(policy, allowed=tuple(o for o in policy.allowed if o is not Outside.CUT))
+    dims = policy.cuttable - {policy.batch_dim}
+    best: tuple[float, float] | None = None
+    found = None
+    for item in profiles:
+        kept = {name: min(size, item.maximum[name]) if name in dims else size
+                for name, size in asked.items()}  # fmt: skip
+        rest = assign(kept, profiles, work, uncut)
+        if kept == asked or not isinstance(rest, Serve | Split):
+            continue
+        quality = (work.at(kept), -rest.padded_work)
+        if best is None or quality > best:
+            best = quality
+            less = tuple((name, size) for name, size in kept.items() if size < asked[name])
+            found = Cut(less, rest)
+    return found
 
 
 def _nearest(

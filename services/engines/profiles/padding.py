@@ -20,7 +20,7 @@ from services.engines.profiles.bounds import bind_dims, symbolic_dims
 from services.engines.tensors import Arrays, picked
 from validators.contracts.errors import BadInput, TooLarge, Unsupported
 from validators.contracts.ports import Tensors
-from validators.contracts.tensors import Meaning, TensorSpec
+from validators.contracts.tensors import DType, Meaning, TensorSpec
 
 MAX_PADDED_BYTES = 512 * 1024 * 1024
 
@@ -43,11 +43,20 @@ class Padder:
     @property
     def paddable(self) -> frozenset[str]:
         """The dimensions whose padding does not change results."""
-        masked = {
-            dim for spec in self.inputs if spec.meaning is Meaning.ATTENTION_MASK
-            for dim in spec.shape if isinstance(dim, str)
-        }  # fmt: skip
-        return frozenset(masked | self.ignored | {self.batch_dim})
+        batched = all(self.batch_dim in spec.shape for spec in self.outputs)
+        return self.cuttable | self.ignored | ({self.batch_dim} if batched else set())
+
+    @property
+    def cuttable(self) -> frozenset[str]:
+        """The dimensions whose end may be dropped by a policy that allows it.
+
+        A mask runs along them, and none that hides in a way which zeros would undo.
+        """
+        masks = [spec for spec in self.inputs if spec.meaning is Meaning.ATTENTION_MASK]
+        hidden = {dim for spec in masks if _is_mask(spec) for dim in spec.shape}
+        strange = {dim for spec in masks if not _is_mask(spec) for dim in spec.shape}
+        dims = hidden - strange - {self.batch_dim}
+        return frozenset(dim for dim in dims if isinstance(dim, str))
 
     def pad(self, feeds: Tensors, sizes: Mapping[str, int]) -> Arrays:
         """The feeds at these sizes of the named dimensions.
@@ -66,12 +75,41 @@ class Padder:
 
     def cut(self, outputs: Tensors, sizes: Mapping[str, int]) -> Arrays:
         """The outputs cut back to the request's own sizes, each an array of its own."""
-        return {
-            spec.name: outputs[spec.name][
+        own = {}
+        for spec in self.outputs:
+            whole = outputs[spec.name]
+            part = whole[
                 tuple(slice(sizes.get(dim) if isinstance(dim, str) else None) for dim in spec.shape)
-            ].copy()
-            for spec in self.outputs
-        }
+            ]
+            own[spec.name] = whole if part.shape == whole.shape else part.copy()
+        return own
+
+    def shorten(self, feeds: Tensors, sizes: Mapping[str, int]) -> tuple[Arrays, bool]:
+        """The feeds without what is beyond these sizes, and whether anything was lost by that.
+
+        Nothing is where the masks hide all that is dropped and no output has the dimension.
+
+        Raises:
+            Unsupported: nothing that a mask keeps is left of a row (it was padded at its front).
+        """
+        kept = {}
+        lost = any(dim in spec.shape for spec in self.outputs for dim in sizes)
+        for spec in self.inputs:
+            array = feeds[spec.name]
+            kept[spec.name] = np.ascontiguousarray(
+                array[tuple(slice(sizes.get(dim) if isinstance(dim, str) else None)
+                            for dim in spec.shape)]
+            )  # fmt: skip
+            if _is_mask(spec) and any(dim in sizes for dim in spec.shape):
+                hidden = np.count_nonzero(array) == np.count_nonzero(kept[spec.name])
+                lost = lost or not hidden
+                if (self._heard(spec, array) & ~self._heard(spec, kept[spec.name])).any():
+                    raise Unsupported(
+                        "cutting the end would leave nothing of a row: it is padded at its front",
+                        where=spec.describe(),
+                        remedy="Put the padding behind the tokens, or send a shorter sequence.",
+                    )
+        return kept, lost
 
     def split(self, feeds: Tensors, rows: Sequence[int]) -> list[Arrays]:
         """The feeds in parts of so many rows; a tensor without a batch goes whole into each.
@@ -159,6 +197,8 @@ class Padder:
         self, spec: TensorSpec, array: npt.NDArray[Any], sizes: Mapping[str, int]
     ) -> npt.NDArray[Any]:
         target = _target(spec, array, sizes)
+        if target == array.shape:
+            return array
         padded = np.full(target, _fill(spec), array.dtype)
         padded[tuple(slice(size) for size in array.shape)] = array
         if self.batch_dim in spec.shape:
@@ -167,6 +207,12 @@ class Padder:
             padded[(*rows, slice(array.shape[axis], None))] = padded[(*rows, slice(0, 1))]
         return padded
 
+    def _heard(self, spec: TensorSpec, mask: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """[batch], or one value for all: whether the mask keeps anything of a row."""
+        rest = tuple(at for at, dim in enumerate(spec.shape) if dim != self.batch_dim)
+        heard: npt.NDArray[np.bool_] = np.asarray(mask.astype(bool).any(axis=rest))
+        return heard
+
     def _taken(
         self, spec: TensorSpec, array: npt.NDArray[Any], start: int, end: int
     ) -> npt.NDArray[Any]:
@@ -174,6 +220,12 @@ class Padder:
             return array
         axis = spec.shape.index(self.batch_dim)
         return array[(*[slice(None)] * axis, slice(start, end))]
+
+
+def _is_mask(spec: TensorSpec) -> bool:
+    """A mask in which 0 hides a position. One that is added to scores hides by minus infinity."""
+    whole = spec.dtype in (DType.BOOL, DType.UINT8, DType.INT8, DType.INT32, DType.INT64)
+    return spec.meaning is Meaning.ATTENTION_MASK and (whole or spec.value_range == (0.0, 1.0))
 
 
 def _target(spec: TensorSpec, array: npt.NDArray[Any], sizes: Mapping[str, int]) -> tuple[int, ...]:

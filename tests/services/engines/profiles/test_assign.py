@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from services.engines.guard import check_feeds
 from services.engines.profiles.assign import (
+    Cut,
     Degrade,
     Outside,
     OutsidePolicy,
@@ -191,7 +192,12 @@ def test_without_profiles_it_still_answers() -> None:
 )
 @settings(deadline=None)
 def test_it_answers_whatever_is_asked(sizes: dict[str, int], allowed: list[Outside]) -> None:
-    decision = assign(sizes, PROFILES, WORK, OutsidePolicy(tuple(allowed)))
+    policy = OutsidePolicy(tuple(allowed), cuttable=frozenset({"tokens", "batch"}))
+    decision = assign(sizes, PROFILES, WORK, policy)
+    if isinstance(decision, Cut):
+        assert Outside.CUT in allowed
+        assert all(name == "tokens" and size < sizes[name] for name, size in decision.dims)
+        decision = decision.rest
     if isinstance(decision, Degrade):
         served = assign(dict(decision.fits), PROFILES, WORK)
         assert isinstance(served, Serve)
@@ -213,3 +219,30 @@ def test_a_plan_s_profiles_are_what_requests_are_assigned_to() -> None:
         feeds = {spec.name: np.ones((batch, tokens), np.int64) for spec in INPUTS}
         assert isinstance(decision, Serve)
         assert decision.profile == check_feeds(feeds, INPUTS, profiles)
+
+
+CUT = OutsidePolicy(tuple(Outside), cuttable=frozenset({"tokens"}))
+
+
+@pytest.mark.parametrize(
+    ("batch", "tokens", "dims", "rows"),
+    [
+        (1, 65, {"tokens": 64}, [1]),
+        (8, 99, {"tokens": 64}, [8]),
+        (9, 99, {"tokens": 64}, [8, 1]),  # and split: the batch is never cut
+    ],
+)
+def test_a_sequence_beyond_every_profile_keeps_as_much_as_fits(
+    batch: int, tokens: int, dims: dict[str, int], rows: list[int]
+) -> None:
+    decision = assign({"batch": batch, "tokens": tokens}, PROFILES, WORK, CUT)
+    assert isinstance(decision, Cut)
+    assert dict(decision.dims) == dims
+    rest = decision.rest
+    assert [part.rows for part in rest.parts] == rows if isinstance(rest, Split) else len(rows) == 1
+
+
+def test_what_fits_is_not_cut_and_what_may_not_be_cut_is_refused() -> None:
+    assert isinstance(assign({"batch": 9, "tokens": 64}, PROFILES, WORK, CUT), Split)
+    unmasked = OutsidePolicy(tuple(Outside), cuttable=frozenset())
+    assert isinstance(assign({"batch": 1, "tokens": 65}, PROFILES, WORK, unmasked), Degrade)

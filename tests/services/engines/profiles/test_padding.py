@@ -139,3 +139,33 @@ def test_outputs_without_a_batch_are_not_joined() -> None:
     total = TensorSpec("total", DType.FP32, (4,), Meaning.SCORES)
     with pytest.raises(Unsupported, match="no dimension batch"):
         Padder(INPUTS, (total,)).join([{"total": np.zeros(4)}] * 2)
+
+
+def test_what_the_mask_hides_is_cut_without_loss() -> None:
+    padder = Padder(INPUTS, OUTPUTS[:1])
+    feeds = {"ids": np.array([[7, 8, 9, 9], [9, 3, 9, 9]]), "mask": np.array([[1, 1, 0, 0]] * 2)}
+    kept, lost = padder.shorten(feeds, {"tokens": 2})
+    assert (kept["ids"].tolist(), lost) == ([[7, 8], [9, 3]], False)
+    assert padder.shorten(feeds, {"tokens": 1})[1]
+    assert PADDER.shorten(feeds, {"tokens": 2})[1]  # its output has the tokens, so fewer of them
+
+
+def test_a_row_that_is_padded_at_its_front_is_not_cut_to_nothing() -> None:
+    feeds = {"ids": np.array([[0, 0, 9], [7, 8, 9]]), "mask": np.array([[0, 0, 1], [1, 1, 1]])}
+    with pytest.raises(Unsupported, match="padded at its front"):
+        PADDER.shorten(feeds, {"tokens": 2})
+
+
+def test_a_mask_that_is_added_to_scores_is_not_padded_with_what_would_keep() -> None:
+    added = TensorSpec("bias", DType.FP32, ("batch", "tokens"), Meaning.ATTENTION_MASK)
+    kept = TensorSpec("mask", DType.FP32, ("batch", "tokens"), Meaning.ATTENTION_MASK,
+                      value_range=(0, 1))  # fmt: skip
+    assert Padder((added,), OUTPUTS).paddable == {"batch"}
+    assert Padder((kept,), OUTPUTS).paddable == {"batch", "tokens"}
+    assert Padder((kept,), OUTPUTS).cuttable == {"tokens"}
+    assert Padder((kept, added), OUTPUTS).cuttable == set()
+
+
+def test_a_batch_that_the_outputs_do_not_have_is_not_padded() -> None:
+    mean = TensorSpec("mean", DType.FP32, (4,), Meaning.SCORES)
+    assert Padder(INPUTS, (mean,)).paddable == {"tokens"}
