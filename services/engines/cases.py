@@ -67,6 +67,13 @@ def make_cases(
     return tuple(cases)
 
 
+def make_case(
+    inputs: Sequence[TensorSpec], shapes: Mapping[str, tuple[int, ...]], name: str
+) -> Case:
+    """One seeded case of these shapes, which the name makes another one. Raises as `make_cases`."""
+    return Case(name, _fill(inputs, shapes, name, seed=1))
+
+
 def canary_case(inputs: Sequence[TensorSpec], profiles: Sequence[ShapeProfile]) -> Case:
     """The one case that is run after every load: the first profile's optimum."""
     shapes = {item.tensor: item.optimum for item in ranges(inputs, profiles[0])}
