@@ -131,8 +131,9 @@ def fill(
 
 
 def remedies(matrix: CompatibilityMatrix) -> tuple[Remedy, ...]:
-    """For each cell that does not pass, the one change that leads to a cell that does, if any."""
-    found = (_remedy(matrix, cell) for cell in matrix.cells if not cell.passes)
+    """For each blocked cell, the one change that leads to a cell that passes, if there is any."""
+    blocked = (cell for cell in matrix.cells if cell.word is CompatibilityWord.BLOCK)
+    found = (_remedy(matrix, cell) for cell in blocked)
     return tuple(remedy for remedy in found if remedy is not None)
 
 
