@@ -1,0 +1,70 @@
+"""Int8 by static Q/DQ: symmetric activations per tensor, symmetric weights per channel.
+
+ONNX Runtime's own quantiser places the pairs; ranges come from `observe`, so that one calibration
+serves every candidate. Symmetric and with float biases, because TensorRT takes nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnx
+from onnxruntime.quantization import CalibrationMethod, QuantType
+from onnxruntime.quantization.calibrate import TensorsData
+from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
+
+from services.engines.precision.observe import Span
+
+OPERATORS = ("Conv", "Gemm", "MatMul")
+_OPTIONS = {
+    "ActivationSymmetric": True,
+    "WeightSymmetric": True,
+    "QuantizeBias": False,
+    # Products keep their float results: a quantised residual stream costs most of the accuracy.
+    "OpTypesToExcludeOutputQuantization": ["Gemm", "MatMul"],
+}
+
+
+def quantisable(model: onnx.ModelProto) -> tuple[str, ...]:
+    """The names of the nodes that can be quantised, in the graph's order."""
+    return tuple(node.name for node in model.graph.node if node.op_type in OPERATORS)
+
+
+def calibrated_values(model: onnx.ModelProto) -> tuple[str, ...]:
+    """The values whose ranges `quantise` needs."""
+    names = [
+        name
+        for node in model.graph.node
+        if node.op_type in OPERATORS
+        for name in (*node.input[:2], *node.output)
+    ]
+    return tuple(dict.fromkeys(names))
+
+
+def quantise(
+    model: onnx.ModelProto, layers: Sequence[str], spans: Mapping[str, Span]
+) -> onnx.ModelProto:
+    """A copy of the model with these nodes quantised. Nodes and values need names of their own."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    ranges = {
+        name: (np.float32(span.low), np.float32(span.high))
+        for name, span in spans.items()
+        if span.low <= span.high
+    }
+    quantiser = QDQQuantizer(
+        copy,
+        per_channel=True,
+        reduce_range=False,
+        weight_qType=QuantType.QInt8,
+        activation_qType=QuantType.QInt8,
+        tensors_range=TensorsData(CalibrationMethod.MinMax, ranges),
+        nodes_to_quantize=list(layers),
+        nodes_to_exclude=[],
+        op_types_to_quantize=list(OPERATORS),
+        extra_options=_OPTIONS,
+    )
+    quantiser.quantize_model()
+    made: onnx.ModelProto = quantiser.model.model
+    return made
