@@ -136,7 +136,7 @@ class _Embedder:
             if branch.modality == TARGET_MODALITY
             else self._text_vectors(captions)
         )
-        held_out = _held_out(pairs)
+        held_out = held_out_of(pairs)
         adapter = train_adapter(
             branch.adapter,
             Pairs(values, targets, captions, held_out),
@@ -171,7 +171,7 @@ class _Embedder:
         return lambda done, total: reporter().advanced("learn", done, total, what)
 
 
-def _held_out(pairs: Sequence[Sample]) -> npt.NDArray[np.bool_]:
+def held_out_of(pairs: Sequence[Sample]) -> npt.NDArray[np.bool_]:
     """[N]: what no fit may see: by the tag `split`, or where no sample has one, by content."""
     if any("split" in sample.tag_map() for sample in pairs):
         return np.array([sample.tag_map().get("split") == "held-out" for sample in pairs])
