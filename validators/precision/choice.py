@@ -23,7 +23,7 @@ from validators.precision.words import (
     TaskMetric,
 )
 
-TASK_FLOOR = 0.95
+TASK_FLOOR = 0.98
 """Least share of the source model's decisions that a narrower engine has to keep."""
 
 
