@@ -10,6 +10,7 @@ engines/      build folders and single-flight locks
 builds/       shapes that no engine covered, waiting for one to be built in the background
 sources/      the folder of each release's pipeline file, to find the source models again
 prefect/      the embedded orchestrator's database
+shapes/       what serving recorded, one file an encoder; the release plans profiles from it
 evidence/     each release's documents in readable form
 """
 
@@ -51,6 +52,10 @@ class Home:
                 remedy="Set MODALGATE_HOME to a folder that you may write.",
             ) from error
         return path
+
+    def recording(self, service: str, encoder: str) -> Path:
+        """Where the shapes that an encoder was asked for are recorded."""
+        return self.folder("shapes", service) / f"{encoder}.json"
 
     def lock(self, name: str) -> Path:
         return self.folder("locks") / f"{name}.lock"

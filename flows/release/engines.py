@@ -134,6 +134,7 @@ def judge_parity(release: Release, verdicts: list[Verdict]) -> None:
         ),
     }
     evidence = tuple(item for verdict in verdicts for item in verdict.evidence)
+    evidence += tuple(release.plans)
     release.gate(
         conclude(PARITY, findings, examined=len(verdicts), metrics=metrics).with_evidence(*evidence)
     )

@@ -1,7 +1,7 @@
 """The release flow: every gate in order, then review, canary, promotion.
 
     contracts → ingest → de-identify → privacy → quality → lineage
-              → export → engines → parity → learn (recall) → drift → compatibility
+              → export → profiles → engines → parity → learn (recall) → drift → compatibility
               → rehearsal → bundle → register → review → rollout
 
 Each step is a small task that is recalled where its inputs were seen before. A gate that stops
@@ -11,6 +11,7 @@ raises; what was found until then travels with the error.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,7 +24,7 @@ from flows.journal import Journal
 from flows.locks import exclusive, one_of
 from flows.release import baseline as against
 from flows.release import bundle as bundles
-from flows.release import data, engines, learn, rehearsal, review
+from flows.release import data, engines, learn, profiles, rehearsal, review
 from flows.release.places import remember_place
 from flows.release.register import baseline_of, register
 from flows.release.run import Release
@@ -31,9 +32,9 @@ from flows.release.values import Exported, ReleaseOptions, ReleaseRecord
 from flows.retention import purge, tidied
 from flows.workspace import Workspace
 from validators.contracts.bundle import Bundle
-from validators.contracts.digest import canonical_json
+from validators.contracts.digest import canonical_json, digest_value
 from validators.contracts.errors import BadInput, ModalgateError, NotFound, Unavailable
-from validators.contracts.pipeline import Pipeline
+from validators.contracts.pipeline import EncoderEntry, Pipeline
 from validators.contracts.pipeline_file import parse_pipeline
 from validators.contracts.ports import ModelVersion
 
@@ -147,12 +148,17 @@ def _gates(run: Release) -> tuple[ModelVersion, Bundle]:
 
     waiting = {entry.name: engines.export.submit(run, entry) for entry in pipeline.encoders}
     exported = {name: future.result() for name, future in waiting.items()}
-    identity = run.identity(clean.digest, *(item.onnx for item in exported.values()))
+    planned = profiles.planned_entries(run, exported, clean)
+    identity = run.identity(
+        clean.digest,
+        *(item.onnx for item in exported.values()),
+        *(digest_value("profiles", entry.profiles) for entry in planned),
+    )
     baseline = baseline_of(workspace, pipeline.service, identity)
     record = against.record_of_baseline(run, baseline)
     lineage = data.check_lineage(run, clean, against.lineage_of(run, record), baseline)
 
-    _build_engines(run, exported)
+    _build_engines(run, planned, exported)
     deployed = {b.engine.encoder: b.engine for b in run.engines if b.engine.deploy}
     learned = learn.learn(run, clean, exported, deployed)
     against.check_drift(run, learned, record, baseline)
@@ -184,12 +190,14 @@ def _gates(run: Release) -> tuple[ModelVersion, Bundle]:
     return version, bundle
 
 
-def _build_engines(run: Release, exported: dict[str, Exported]) -> None:
+def _build_engines(
+    run: Release, entries: Sequence[EncoderEntry], exported: Mapping[str, Exported]
+) -> None:
     """Engines of all encoders by all backends, two at a time, reported in the file's order."""
     waiting = [
         engines.build_engine.submit(run, engines.EngineWork(entry, exported[entry.name], plan))
         for plan in run.pipeline.backends
-        for entry in run.pipeline.encoders
+        for entry in entries
     ]
     made = [future.result() for future in waiting]
     run.engines += [build for build, _ in made]

@@ -67,6 +67,7 @@ class Release:
     journal: Journal
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     engines: list[EngineBuild] = field(default_factory=list)
+    plans: list[Evidence] = field(default_factory=list)  # of the profiles that were planned
     policy: GatePolicy = field(default_factory=GatePolicy)
 
     @cached_property
