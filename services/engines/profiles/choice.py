@@ -57,9 +57,9 @@ class ProfileChoice:
     `profiles` are the shapes of every input, an engine spec's own words, in the order of `plan`,
     which names each profile's corners and optimum by dimension, with the requests and the padded
     work it is expected to have. `level` and `trials` are the headroom (see `ahead`). `kept` says
-    that these are the profiles of before, since new ones would save too little. Without any shapes
-    to plan from, the bounds are the one profile. `unsized_tensors` of the graph are counted too low
-    in `memory`.
+    that these are the profiles of before, judged anew: others would save too little. Without any
+    shapes to plan from, the bounds are the one profile. `unsized_tensors` of the graph are counted
+    too low in `memory`.
     """
 
     encoder: str
@@ -124,12 +124,14 @@ def keep_or_change(
     Every engine would be built again, and vectors of new engines do not mix with those of the old.
     Both are judged on the shapes seen now; what is no longer allowed is never kept.
     """
-    if before is None or before.profiles == new.profiles:
+    if before is None or before == new:
         return new
     held = before.plan
     now = (new.plan.bounds, new.memory, new.max_bytes)
     if (held.bounds, before.memory, before.max_bytes) != now or len(held.profiles) > auto.count:
         return new
+    if before.profiles == new.profiles:
+        return replace(new, kept=True)
     corners = [item.maximum for item in held.profiles]
     again = padding_of(new.histogram, corners, bounds=held.bounds, memory=new.memory)
     if _work(again) > KEPT_WITHIN * _work(new.plan):
