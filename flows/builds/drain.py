@@ -11,6 +11,7 @@ from flows.locks import exclusive
 from flows.progress import reporter
 from flows.retention import tidied
 from flows.workspace import Workspace
+from infra.files import disk_faults
 from services.children.errors import BuildCancelled
 from services.children.process import Cancel
 from validators.contracts.builds import BuildState, QueuedBuild, ShapeRequest
@@ -24,6 +25,8 @@ from validators.contracts.errors import (
 
 AGAIN = (Unavailable, Overloaded, DeadlineExceeded, Conflict)
 """What another try can mend; everything else says no to the request itself."""
+
+_REMEDY = "Free some disk space; the request is tried again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ def _work_off(
     step = f"engine {request.encoder} of {request.service}"
     reporter().started(step)
     try:
-        with tidied(workspace):
+        with disk_faults("the state folder", str(workspace.home.root), _REMEDY), tidied(workspace):
             live = fulfil(workspace, request, cancel).live
     except BuildCancelled as error:
         _put_back(workspace, request, str(error))
@@ -72,7 +75,7 @@ def _work_off(
     except ModalgateError as error:
         queue.settle(request, BuildState.FAILED, str(error))
         ended = EndedBuild(request, BuildState.FAILED, str(error))
-    except BaseException as error:
+    except BaseException as error:  # a fault of ours, said where people look, and not hidden
         queue.settle(request, BuildState.WAITING, f"unforeseen {type(error).__name__}: {error}")
         raise
     else:
