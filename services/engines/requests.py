@@ -5,10 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from validators.contracts.encoder import EncoderContract
-from validators.contracts.engine import EngineManifest, EngineSpec, HostIdentity
+from validators.contracts.engine import (
+    EngineManifest,
+    EngineSpec,
+    HostIdentity,
+    Precision,
+    ShapeProfile,
+    Tolerance,
+)
 from validators.contracts.pipeline import EncoderEntry
 
 _TASKS = "services.engines.tasks."
+BAKE = _TASKS + "bake"
 BUILD = _TASKS + "build"
 EXPORT_ONNX = _TASKS + "export_onnx"
 EXPORT_TORCH = _TASKS + "export_torch"
@@ -39,6 +47,19 @@ class ExportRequest:
 
     entry: EncoderEntry
     base: str
+    out: str
+
+
+@dataclass(frozen=True, slots=True)
+class BakeRequest:
+    """Bake a precision into a checked ONNX. `calibration`: a file of cases."""
+
+    contract: EncoderContract
+    precision: Precision
+    profiles: tuple[ShapeProfile, ...]
+    tolerance: Tolerance | None
+    onnx: str
+    calibration: str
     out: str
 
 

@@ -66,5 +66,6 @@ def quantise(
         extra_options=_OPTIONS,
     )
     quantiser.quantize_model()
+    quantiser.model.topological_sort()
     made: onnx.ModelProto = quantiser.model.model
     return made

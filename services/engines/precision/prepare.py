@@ -1,0 +1,55 @@
+"""What every baking needs of a graph: nodes with names of their own, constants as initializers."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import onnx
+from onnxruntime.quantization.shape_inference import quant_pre_process
+
+from services.engines.export.checked import STANDARD_DOMAINS
+
+
+def prepare(data: bytes) -> onnx.ModelProto:
+    """The model of a checked ONNX file, ready to be rewritten."""
+    model = onnx.load_model_from_string(data)
+    _lift_constants(model.graph)
+    if any(node.op_type == "BatchNormalization" for node in model.graph.node):
+        model = _fold(model)
+    _name_nodes(model.graph)
+    return model
+
+
+def _fold(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Batch norms folded into convolutions by ONNX Runtime, where that leaves standard ONNX."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "folded.onnx"
+        quant_pre_process(model, path, skip_symbolic_shape=True)
+        folded = onnx.load_model_from_string(path.read_bytes())
+    del folded.metadata_props[:]
+    if any(node.domain not in STANDARD_DOMAINS for node in folded.graph.node):
+        return model
+    used = [item for item in folded.opset_import if item.domain in STANDARD_DOMAINS]
+    del folded.opset_import[:]
+    folded.opset_import.extend(used)
+    return folded
+
+
+def _lift_constants(graph: onnx.GraphProto) -> None:
+    kept = []
+    for node in graph.node:
+        tensor = next((item.t for item in node.attribute if item.name == "value"), None)
+        if node.op_type == "Constant" and tensor is not None:
+            tensor.name = node.output[0]
+            graph.initializer.append(tensor)
+        else:
+            kept.append(node)
+    del graph.node[:]
+    graph.node.extend(kept)
+
+
+def _name_nodes(graph: onnx.GraphProto) -> None:
+    """Quantisers tell nodes apart by name, and name what they add after nodes and values."""
+    for index, node in enumerate(graph.node):
+        node.name = f"{node.op_type}_{index}"
