@@ -9,15 +9,14 @@ same k profiles at most, and its largest covers the contract's maximum.
 
 from __future__ import annotations
 
-import itertools
-import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from services.engines.profiles.ahead import plan_ahead
 from services.engines.profiles.bounds import DimBound
 from services.engines.profiles.histogram import ShapeHistogram, merge, tally
+from services.engines.profiles.ladders import Corners, ladders
 from services.engines.profiles.plan import ProfilePlan, padding_of, plan_profiles
 from tests.benchmarks.result import Machine, Options, Result
 from tests.benchmarks.shape_traces import Trace, read_trace
@@ -27,8 +26,6 @@ WINDOWS = 4
 COUNTS = (4, 8, 16)
 JUDGED = 8
 """The ratios are those of this many profiles; the rows have the others too."""
-
-Corners = list[tuple[int, ...]]
 
 
 def run(options: Options) -> Result:
@@ -83,28 +80,15 @@ def _sides(trace: Trace, k: int) -> Mapping[str, tuple[ProfilePlan, float | None
         return plan_ahead(windows, k, bounds=trace.bounds, work=trace.work).plan
 
     top = tuple(bound.maximum for bound in trace.bounds)
-    ladders = min(map(judged, _ladders(trace.bounds, k)), key=lambda plan: plan.padded_work)
+    doubled = min(map(judged, ladders(trace.bounds, k)), key=lambda plan: plan.padded_work)
     return {
         "one profile": (judged([top]), None),
-        "powers of two": (ladders, None),
+        "powers of two": (doubled, None),
         "planned powers of two": planned(lambda: best(tally(dims, rounded))),
         "ours, exact sizes": planned(lambda: best(past)),
         "ours": planned(ahead),
         "ours, in hindsight": planned(lambda: best(future)),
     }
-
-
-def _ladders(bounds: Sequence[DimBound], k: int) -> Iterator[Corners]:
-    """Grids of powers of two below the maxima, one for each way to share out at most k corners."""
-    longest = [bound.maximum.bit_length() for bound in bounds]
-    for rungs in itertools.product(*(range(1, min(k, most) + 1) for most in longest)):
-        if math.prod(rungs) <= k:
-            yield list(
-                itertools.product(
-                    *([max(1, bound.maximum >> step) for step in range(count)]
-                      for bound, count in zip(bounds, rungs, strict=True))
-                )
-            )  # fmt: skip
 
 
 def _named(trace: Trace) -> Iterator[tuple[str, DimBound]]:
