@@ -49,7 +49,7 @@ class LayerStatistics:
     item_broken: tuple[int, ...]
     item_masked: tuple[int, ...]
 
-    def broken_items(self, reference: LayerStatistics | None = None) -> int:
+    def broken_places(self, reference: LayerStatistics | None = None) -> tuple[int, ...]:
         """Items with a NaN or an infinity that no mask explains.
 
         A masked element is excused where the `reference`, the same layer in fp32, has as many: more
@@ -57,7 +57,13 @@ class LayerStatistics:
         """
         known = reference.item_masked if reference is not None else self.item_masked
         pairs = zip(self.item_broken, self.item_masked, known, strict=True)
-        return sum(broken > 0 or masked > usual for broken, masked, usual in pairs)
+        return tuple(
+            item for item, (broken, masked, usual) in enumerate(pairs) if broken or masked > usual
+        )
+
+    def broken_items(self, reference: LayerStatistics | None = None) -> int:
+        """How many there are of them."""
+        return len(self.broken_places(reference))
 
 
 def _no_sketches() -> npt.NDArray[Any]:

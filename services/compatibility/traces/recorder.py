@@ -15,7 +15,7 @@ from validators.contracts.errors import TooLarge
 
 Array = npt.NDArray[Any]
 
-MAX_LAYERS = 8192
+MAX_LAYERS = 4096
 """Of one trace: memory is bounded by layers x items x (SKETCH + 5) numbers."""
 
 
