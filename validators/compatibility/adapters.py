@@ -36,7 +36,9 @@ class AdapterMeasurement:
 
     Attributes:
         fitted, held_out: pairs that were learnt from, and pairs that it was measured on.
-        first, within: recall at 1 and at `neighbours` of new queries through it on the old index.
+        first, within: recall at 1 and at `neighbours` of new queries through it on the old index of
+            all items, those it was fitted on included.
+        unseen: recall at 1 on an index of held-out items alone.
         old_first: recall at 1 of the old version's own queries, the same items on the same index.
         kept: of the queries that the old version answers right, the share still right.
         flips: share of all queries right with the old version and wrong through the adapter.
@@ -52,6 +54,7 @@ class AdapterMeasurement:
     neighbours: int
     first: Estimate
     within: Estimate
+    unseen: Estimate
     old_first: Estimate
     kept: Estimate
     flips: Estimate

@@ -50,7 +50,7 @@ ADAPTER = AdapterRecord(
     "image", "features", ORIGIN, ORIGIN, 1280, 1280,
     AdapterMeasurement(
         AdapterKind.PROCRUSTES, 112, 48, 10, share_of(46, 48), share_of(48, 48), share_of(48, 48),
-        share_of(46, 48), share_of(2, 48), Estimate(0.9, 0.89, 0.91, 48), 0.2, 1280 * 1280,
+        share_of(48, 48), share_of(46, 48), share_of(2, 48), Estimate(0.9, 0.89, 0.91, 48), 0.2, 1280 * 1280,
     ),
     (), ANY, ANY, ANY, ANY,
 )  # fmt: skip
