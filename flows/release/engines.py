@@ -9,17 +9,20 @@ from prefect import task
 
 from flows.interruption import told_to_end
 from flows.progress import reporter
+from flows.release.feeds import real_feeds
+from flows.release.models import model_for
 from flows.release.run import STEP, Release
 from flows.release.sources import encoder_digest, read_asset
-from flows.release.values import EngineBuild, Exported
+from flows.release.values import EngineBuild, Exported, PrecisionChoice
 from services.children.scratch import scratch
 from services.engines.export.encoder import export_encoder
 from services.engines.shelf import ObtainedEngine
 from services.engines.specs import specify
 from validators.compatibility.composition import check_composition
 from validators.contracts.bundle import BundledEngine
+from validators.contracts.dataset import Dataset
 from validators.contracts.digest import Digest
-from validators.contracts.engine import EngineState
+from validators.contracts.engine import EngineState, Precision
 from validators.contracts.pipeline import BackendPlan, EncoderEntry
 from validators.contracts.verdict import (
     Finding,
@@ -34,11 +37,22 @@ _HOST = ("host",)
 
 @dataclass(frozen=True, slots=True)
 class EngineWork:
-    """One engine to make: of which encoder, by which backend."""
+    """One engine to make: of which encoder, by which backend.
+
+    `choice` where its precision was measured; `clean` is what a baked one is calibrated on.
+    """
 
     entry: EncoderEntry
     exported: Exported
     plan: BackendPlan
+    clean: Dataset
+    choice: PrecisionChoice | None = None
+
+    @property
+    def precision(self) -> Precision:
+        if self.choice is not None:
+            return self.choice.precision
+        return self.plan.precision or self.entry.precision
 
     @property
     def label(self) -> str:
@@ -82,16 +96,14 @@ def build_engine(release: Release, work: EngineWork) -> tuple[EngineBuild, Verdi
     reporter().started(step)
     measured = release.journal.measure(step)
     entry, plan, contract = work.entry, work.plan, work.exported.contract
+    model = _model(release, work)
     spec = specify(
-        contract,
-        work.exported.onnx,
-        plan.backend,
-        plan.precision or entry.precision,
-        entry.profiles,
-        targets=plan.targets,
+        contract, model, plan.backend, work.precision, entry.profiles, targets=plan.targets
     )
     workshop = release.workspace.workshop
-    built = workshop.obtain(spec, work.exported.onnx, contract, cancel=told_to_end)
+    built = workshop.obtain(
+        spec, model, contract, source_onnx=work.exported.onnx, cancel=told_to_end
+    )
     verdict: Verdict | None = None
     engine = built
     if plan.targets == _HOST:
@@ -138,6 +150,17 @@ def judge_parity(release: Release, verdicts: list[Verdict]) -> None:
     release.gate(
         conclude(PARITY, findings, examined=len(verdicts), metrics=metrics).with_evidence(*evidence)
     )
+
+
+def _model(release: Release, work: EngineWork) -> Digest:
+    """The ONNX to compile: as the precision was measured, or baked where the backend needs it."""
+    if work.choice is not None:
+        return work.choice.onnx
+    entry, contract, clean = work.entry, work.exported.contract, work.clean
+    return model_for(
+        release, entry, work.exported, work.plan.backend, work.precision, dataset=clean.digest,
+        calibration=lambda: real_feeds(release, clean, contract, entry.profiles).calibration,
+    )  # fmt: skip
 
 
 def _export(release: Release, entry: EncoderEntry) -> Digest:

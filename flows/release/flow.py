@@ -1,8 +1,8 @@
 """The release flow: every gate in order, then review, canary, promotion.
 
     contracts → ingest → de-identify → privacy → quality → lineage
-              → export → profiles → engines → parity → learn (recall) → drift → compatibility
-              → rehearsal → bundle → register → review → rollout
+              → export → profiles → precision → engines → parity → learn (recall) → drift
+              → compatibility → rehearsal → bundle → register → review → rollout
 
 Each step is a small task that is recalled where its inputs were seen before. A gate that stops
 raises; what was found until then travels with the error.
@@ -24,7 +24,7 @@ from flows.journal import Journal
 from flows.locks import exclusive, one_of
 from flows.release import baseline as against
 from flows.release import bundle as bundles
-from flows.release import data, engines, learn, profiles, rehearsal, review
+from flows.release import data, engines, learn, precision, profiles, rehearsal, review
 from flows.release.places import remember_place
 from flows.release.register import baseline_of, register
 from flows.release.run import Release
@@ -32,6 +32,7 @@ from flows.release.values import Exported, ReleaseOptions, ReleaseRecord
 from flows.retention import purge, tidied
 from flows.workspace import Workspace
 from validators.contracts.bundle import Bundle
+from validators.contracts.dataset import Dataset
 from validators.contracts.digest import canonical_json, digest_value
 from validators.contracts.errors import BadInput, ModalgateError, NotFound, Unavailable
 from validators.contracts.pipeline import EncoderEntry, Pipeline
@@ -158,7 +159,7 @@ def _gates(run: Release) -> tuple[ModelVersion, Bundle]:
     record = against.record_of_baseline(run, baseline)
     lineage = data.check_lineage(run, clean, against.lineage_of(run, record), baseline)
 
-    _build_engines(run, planned, exported)
+    _build_engines(run, planned, exported, clean)
     deployed = {b.engine.encoder: b.engine for b in run.engines if b.engine.deploy}
     learned = learn.learn(run, clean, exported, deployed)
     against.check_drift(run, learned, record, baseline)
@@ -191,11 +192,24 @@ def _gates(run: Release) -> tuple[ModelVersion, Bundle]:
 
 
 def _build_engines(
-    run: Release, entries: Sequence[EncoderEntry], exported: Mapping[str, Exported]
+    run: Release,
+    entries: Sequence[EncoderEntry],
+    exported: Mapping[str, Exported],
+    clean: Dataset,
 ) -> None:
     """Engines of all encoders by all backends, two at a time, reported in the file's order."""
+    chosen = precision.choose_precisions(run, entries, exported, clean)
     waiting = [
-        engines.build_engine.submit(run, engines.EngineWork(entry, exported[entry.name], plan))
+        engines.build_engine.submit(
+            run,
+            engines.EngineWork(
+                entry,
+                exported[entry.name],
+                plan,
+                clean,
+                chosen.get(entry.name) if plan.deploy else None,
+            ),
+        )
         for plan in run.pipeline.backends
         for entry in entries
     ]

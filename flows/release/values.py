@@ -8,6 +8,7 @@ from validators.contracts.bundle import BundledAsset, BundledEngine
 from validators.contracts.dataset import Dataset
 from validators.contracts.digest import Digest
 from validators.contracts.encoder import EncoderContract
+from validators.contracts.engine import Precision
 from validators.contracts.pipeline import Branch
 from validators.contracts.verdict import Verdict
 from validators.rehearsal.verdict import PairScores
@@ -47,6 +48,27 @@ class Exported:
 
     contract: EncoderContract
     onnx: Digest
+
+
+@dataclass(frozen=True, slots=True)
+class Baked:
+    """A checked ONNX that carries a precision."""
+
+    onnx: Digest
+
+
+@dataclass(frozen=True, slots=True)
+class PrecisionChoice:
+    """The precision that an encoder is deployed in, and the ONNX to compile for it.
+
+    `table` is the document of the whole measurement. Where the verdict stops, the precision is the
+    file's first: nothing is built with it unless somebody waives what stopped.
+    """
+
+    precision: Precision
+    onnx: Digest
+    table: Digest
+    verdict: Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,12 +46,8 @@ class BatchTiming:
     spread_ms: float  # interquartile range over all calls
     calls: int
     cpu_ms: float  # processor time of a call, mean
+    throughput_per_s: float  # items, when calls follow each other
     predicted_ms: float | None = None
-
-    @property
-    def throughput_per_s(self) -> float:
-        """Items a second when calls follow each other."""
-        return 1e3 * self.batch / self.p50_ms
 
     @property
     def utilisation(self) -> float:
@@ -136,14 +132,16 @@ def summarise_calls(
 ) -> BatchTiming:
     """A timing from the calls of each round, in milliseconds. No round may be empty."""
     calls = sorted(call for part in rounds for call in part)
+    p50_ms = statistics.median(calls)
     return BatchTiming(
         batch=batch,
         rounds_ms=tuple(statistics.median(part) for part in rounds),
-        p50_ms=statistics.median(calls),
+        p50_ms=p50_ms,
         p99_ms=calls[math.ceil(0.99 * len(calls)) - 1],
         spread_ms=calls[(3 * len(calls) - 1) // 4] - calls[(len(calls) - 1) // 4],
         calls=len(calls),
         cpu_ms=cpu_ms,
+        throughput_per_s=1e3 * batch / p50_ms,
         predicted_ms=predicted_ms,
     )
 

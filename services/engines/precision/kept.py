@@ -26,24 +26,36 @@ Array = npt.NDArray[Any]
 
 
 def tasks_kept(
-    contract: EncoderContract, source: Sequence[Arrays], engine: Sequence[Arrays]
+    contract: EncoderContract,
+    source: Sequence[Arrays],
+    engine: Sequence[Arrays],
+    judged: Sequence[int] | None = None,
 ) -> tuple[TaskMetric, ...]:
-    """One metric for each output that decides something, over the answers to the same items."""
-    return tuple(_measure(contract, source, engine))
+    """One metric for each output that decides something, over the answers to the same items.
+
+    `judged` are the positions whose decisions count, all unless given (what an engine was
+    calibrated on does not); the others are still neighbours to choose from.
+    """
+    picked = range(len(source)) if judged is None else judged
+    return tuple(_measure(contract, source, engine, picked))
 
 
 def _measure(
-    contract: EncoderContract, source: Sequence[Arrays], engine: Sequence[Arrays]
+    contract: EncoderContract,
+    source: Sequence[Arrays],
+    engine: Sequence[Arrays],
+    judged: Sequence[int],
 ) -> Iterator[TaskMetric]:
     for spec in contract.outputs:
         wanted = [np.asarray(answer[spec.name], np.float64) for answer in source]
         found = [np.asarray(answer[spec.name], np.float64) for answer in engine]
-        if spec.meaning is Meaning.LOGITS and wanted:
-            yield _classes(spec.name, wanted, found)
+        if spec.meaning is Meaning.LOGITS and judged:
+            yield _classes(spec.name, [wanted[at] for at in judged], [found[at] for at in judged])
         if spec.meaning is Meaning.GLOBAL_EMBEDDING:
             a, b = _rows(wanted), _rows(found)
-            if len(a) > 1:
-                yield _neighbours(spec.name, a, b)
+            counted = _counted(wanted, judged)
+            if len(a) > 1 and counted.any():
+                yield _neighbours(spec.name, a, b, counted)
 
 
 def _classes(output: str, wanted: Sequence[Array], found: Sequence[Array]) -> TaskMetric:
@@ -61,14 +73,16 @@ def _largest(values: Array) -> npt.NDArray[np.int64]:
     return largest
 
 
-def _neighbours(output: str, wanted: Array, found: Array) -> TaskMetric:
+def _neighbours(
+    output: str, wanted: Array, found: Array, counted: npt.NDArray[np.bool_]
+) -> TaskMetric:
     """The nearest other item by cosine, and how many of the nearest ten stay among them."""
-    cosines, theirs = _cosines(wanted), _cosines(found)
-    items = len(wanted)
+    cosines, theirs = _cosines(wanted)[counted], _cosines(found)[counted]
+    items = len(cosines)
     nearest = theirs.argmax(axis=1)
     loss = cosines.max(axis=1) - cosines[np.arange(items), nearest]
-    kept = int(((loss <= SAME) & np.isfinite(found).all(axis=1)).sum())
-    k = min(NEIGHBOURS, items - 1)
+    kept = int(((loss <= SAME) & np.isfinite(found[counted]).all(axis=1)).sum())
+    k = min(NEIGHBOURS, len(wanted) - 1)
     # the source's k-th cosine is the bar: whoever reaches it belongs, ties included
     bar = np.sort(cosines, axis=1)[:, -k][:, None] - SAME
     picked = np.argsort(-theirs, axis=1, kind="stable")[:, :k]
@@ -88,6 +102,13 @@ def _cosines(rows: Array) -> Array:
     cosines = unit @ unit.T
     np.fill_diagonal(cosines, -np.inf)
     return cosines
+
+
+def _counted(answers: Sequence[Array], judged: Sequence[int]) -> npt.NDArray[np.bool_]:
+    """[N]: the rows of the judged answers, in the order of `_rows`."""
+    chosen = frozenset(judged)
+    lengths = [len(answer) if answer.ndim > 1 else 0 for answer in answers]
+    return np.repeat([at in chosen for at in range(len(answers))], lengths)
 
 
 def _rows(answers: Sequence[Array]) -> Array:

@@ -62,6 +62,11 @@ class Candidate:
     manifest: EngineManifest
     deviations: tuple[Deviation, ...]
 
+    @property
+    def calibrated(self) -> bool:
+        """Whether its ONNX was baked, which looks at calibration data."""
+        return self.manifest.source_onnx is not None
+
 
 @dataclass(frozen=True, slots=True)
 class Bench:
@@ -75,6 +80,7 @@ class Bench:
     store: ObjectStore
     workdir: Path
     real: tuple[Tensors, ...] = ()
+    held_out: tuple[int, ...] | None = None  # which of `real` no calibration saw; None: all
     limits: Limits = dataclasses.field(default_factory=lambda: Limits(niceness=0))
     progress: Progress | None = None
     cancel: Cancel | None = None
@@ -141,7 +147,9 @@ def measure_candidates(
             answers = rounds.answers[item.precision]
             cases = [Case(f"item {at}", dict(feeds)) for at, feeds in enumerate(items)]
             deviations = [*item.deviations, *measure_deviations(cases, wanted, answers)]
-            found.append(_judged(row, deviations, tasks_kept(bench.contract, wanted, answers)))
+            judged = bench.held_out if bench.real and item.calibrated else None
+            tasks = tasks_kept(bench.contract, wanted, answers, judged)
+            found.append(_judged(row, deviations, tasks))
         return tuple(found)
 
 
