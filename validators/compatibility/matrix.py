@@ -156,17 +156,20 @@ def alternatives(matrix: CompatibilityMatrix, cell: Cell) -> list[Cell]:
     return sorted(near, key=key)
 
 
-def judge_live(matrix: CompatibilityMatrix, *, live: tuple[int, int]) -> Verdict:
-    """The verdict on what serves, or would: one cell, with the remedy in its findings."""
-    cell = matrix.cell(*live)
-    remedy = next((item for item in remedies(matrix) if (item.row, item.column) == live), None)
+def judge_matrix(
+    matrix: CompatibilityMatrix, cells: Sequence[tuple[int, int]] | None = None
+) -> Verdict:
+    """The worst of the cells (of all, or of those that serve or would); blocks name the way out."""
+    chosen = [cell for cell in matrix.cells if cells is None or (cell.row, cell.column) in cells]
+    ways = {(item.row, item.column): item.sentence for item in remedies(matrix)}
     findings = [
-        replace(finding, remedy=remedy.sentence)
-        if remedy and finding.outcome is Outcome.FAIL
+        replace(finding, remedy=ways.get((cell.row, cell.column), finding.remedy))
+        if finding.outcome is Outcome.FAIL
         else finding
+        for cell in chosen
         for finding in cell.findings
     ]
-    return conclude(GATE, findings, examined=_requests(cell.measured), metrics=dict(cell.metrics))
+    return conclude(GATE, findings, examined=sum(_requests(cell.measured) for cell in chosen))
 
 
 def _remedy(matrix: CompatibilityMatrix, cell: Cell) -> Remedy | None:

@@ -66,6 +66,10 @@ class PairRetrieval:
     refitted_gained: int
     unusable: int = 0
 
+    @property
+    def recall(self) -> Estimate:
+        return share_of(self.hits, self.queries)
+
 
 @dataclass(frozen=True, slots=True)
 class PairMeasurement:

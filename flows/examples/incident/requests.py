@@ -39,7 +39,7 @@ def make_requests(count: int, seed: int = SEED) -> list[Arrays]:
     with TABLE.open(encoding="utf-8", newline="") as table:
         rows = list(csv.DictReader(table))
     pictures = [_picture(row["package"], row["path"]) for row in rows]
-    found = []
+    found: list[Arrays] = []
     for at in generator.integers(0, len(rows), count):
         found.append(
             {

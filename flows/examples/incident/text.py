@@ -82,4 +82,5 @@ class Text(nn.Module):
             states = torch.cat((self.arrival_norm(tokens), states), 1)
         for block in self.blocks:
             states = block(states)
-        return states.mean(1)
+        result: Tensor = states.mean(1)
+        return result

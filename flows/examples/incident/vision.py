@@ -74,7 +74,8 @@ class Vision(nn.Module):
         tokens = tokens * weights.unsqueeze(-1)
         if self.rescale:
             tokens = F.normalize(tokens, dim=-1) * WIDTH**0.5
-        return tokens
+        result: Tensor = tokens
+        return result
 
 
 def seed_weights(module: nn.Module, generator: torch.Generator) -> None:

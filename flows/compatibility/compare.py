@@ -1,0 +1,191 @@
+"""One encoder in two versions: outside by its vectors, inside by its layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from flows.compatibility.items import Items
+from flows.compatibility.sides import Side, with_engine
+from flows.interruption import told_to_end
+from flows.progress import reporter
+from flows.release.encoding import loaded
+from flows.workspace import Workspace
+from services.children.scratch import scratch
+from services.compatibility.compare import EncoderVersion, compare_encoders
+from services.compatibility.sandbox import Examination, VersionSource, examine
+from services.engines.manifest import open_manifest
+from validators.compatibility.layer_verdict import LayerSettings, assess_layers
+from validators.compatibility.measured import CompatibilityMeasurement, CompatibilityWord
+from validators.compatibility.sandboxed import SandboxMeasurement
+from validators.compatibility.verdict import GATE, assess_compatibility
+from validators.compatibility.words import CompatibilitySettings, word_of
+from validators.contracts.engine import Precision
+from validators.contracts.errors import NotFound
+from validators.contracts.pipeline import SourceKind
+from validators.contracts.ports import Tensors
+from validators.contracts.verdict import Outcome, Verdict, conclude
+
+ITEMS = 64
+"""Samples that two versions are compared on, unless told otherwise."""
+
+_WORST = (
+    CompatibilityWord.COMPATIBLE, CompatibilityWord.ADAPTER, CompatibilityWord.REINDEX,
+    CompatibilityWord.BLOCK,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What came of it. `measured` and `inside` are None where both sides have the same encoder."""
+
+    encoder: str
+    old: str
+    new: str
+    word: CompatibilityWord | None
+    verdict: Verdict
+    measured: CompatibilityMeasurement | None = None
+    inside: SandboxMeasurement | None = None
+
+    def document(self) -> dict[str, Any]:
+        """The judged part: traces stay out of documents."""
+        return {
+            "encoder": self.encoder,
+            "old": self.old,
+            "new": self.new,
+            "word": self.word,
+            "outcome": self.verdict.outcome,
+            "findings": self.verdict.findings,
+            "metrics": dict(self.verdict.metrics),
+            "geometries": self.measured.geometries if self.measured else (),
+            "differences": (self.measured.differences if self.measured else ())
+            + (self.inside.differences if self.inside else ()),
+        }
+
+
+def compare_sides(
+    workspace: Workspace,
+    sides: tuple[Side, Side],
+    items: Items,
+    *,
+    encoder: str | None = None,
+    count: int = ITEMS,
+) -> list[Comparison]:
+    """Every encoder that both sides have, or the one that is named.
+
+    Raises:
+        NotFound: no such encoder on both sides.  Otherwise as building engines does.
+    """
+    old, new = sides
+    shared = [name for name in new.exported if name in old.exported]
+    if encoder is not None:
+        shared = [name for name in shared if name == encoder]
+    if not shared:
+        raise NotFound(
+            f"{old.name} and {new.name} have no encoder {encoder or 'in common'}",
+            where=f"{old.name}, {new.name}",
+            remedy=f"Use one of: {', '.join(old.exported)}.",
+        )
+    found = []
+    for done, name in enumerate(shared):
+        reporter().advanced("compatibility", done, len(shared), name)
+        found.append(_compare(workspace, sides, items, name, count=count))
+    return found
+
+
+def _compare(
+    workspace: Workspace, sides: tuple[Side, Side], items: Items, name: str, *, count: int
+) -> Comparison:
+    labels = [f"{side.name} ({side.contract(name).version})" for side in sides]
+    if sides[0].fingerprint(name) == sides[1].fingerprint(name):
+        verdict = conclude(GATE, [], examined=1, metrics={"identical": 1.0})
+        return Comparison(name, labels[0], labels[1], CompatibilityWord.COMPATIBLE, verdict)
+    old, new = (with_engine(workspace, side, name) for side in sides)
+    # seeded inputs of two contracts may differ in number: what both have is compared
+    pairs = zip(items.feeds(old, name, count), items.feeds(new, name, count), strict=False)
+    feeds = list(pairs)
+    settings = CompatibilitySettings(linf=new.pipeline.gates.compatibility_linf)
+    with _opened(workspace, old, name) as before, _opened(workspace, new, name) as after:
+        measured = compare_encoders(before, after, feeds)
+    inside = _look_inside(workspace, (old, new), name, feeds)
+    outer = assess_compatibility(measured, settings)
+    inner = assess_layers(inside, LayerSettings(linf=settings.linf))
+    verdict = conclude(
+        GATE, (*outer.findings, *inner.findings), examined=measured.items,
+        metrics={**dict(outer.metrics), **dict(inner.metrics)},
+    )  # fmt: skip
+    return Comparison(
+        name, labels[0], labels[1], _word(verdict, measured, settings), verdict, measured, inside
+    )
+
+
+def _word(
+    verdict: Verdict, measured: CompatibilityMeasurement, settings: CompatibilitySettings
+) -> CompatibilityWord | None:
+    """The worst word of the embeddings; BLOCK where anything blocks; None where one failed."""
+    if any(item.outcome is Outcome.FAIL and not item.waivable for item in verdict.findings):
+        return CompatibilityWord.BLOCK
+    words = [word_of(geometry, settings) for geometry in measured.geometries]
+    if Outcome.ERROR in {item.outcome for item in verdict.findings} or None in words:
+        return None
+    known = [word for word in words if word is not None]
+    return max(known, key=_WORST.index, default=CompatibilityWord.COMPATIBLE)
+
+
+@contextmanager
+def _opened(workspace: Workspace, side: Side, name: str) -> Iterator[EncoderVersion]:
+    contract = side.contract(name)
+    with loaded({name: side.engines[name]}, {name: contract}, workspace) as found:
+        yield EncoderVersion(contract, found[name].engine)
+
+
+def _look_inside(
+    workspace: Workspace,
+    sides: tuple[Side, Side],
+    name: str,
+    feeds: list[tuple[Tensors, Tensors]],
+) -> SandboxMeasurement:
+    workdir = workspace.home.folder("engines", "work")
+    precisions = tuple(dict.fromkeys(side.engines[name].precision for side in sides))
+    plan = Examination(
+        required=precisions,
+        planned=tuple(item for item in _planned(sides[1], name) if item not in precisions),
+        cancel=told_to_end,
+        progress=lambda phase: reporter().started("layers", f"{name}: {phase}"),
+    )
+    with scratch(workdir) as folder:
+        sources = [
+            _source(workspace, side, name, folder / str(at)) for at, side in enumerate(sides)
+        ]
+        return examine(
+            sources[0], sources[1], feeds, workdir, plan=plan, read_asset=workspace.store.get
+        )
+
+
+def _planned(side: Side, name: str) -> tuple[Precision, ...]:
+    entry = side.pipeline.encoder(name)
+    return (entry.precision, *entry.precisions)
+
+
+def _source(workspace: Workspace, side: Side, name: str, folder: Path) -> VersionSource:
+    folder.mkdir()
+    onnx, path = folder / "model.onnx", folder / "engine"
+    engine = side.engines[name]
+    workspace.store.fetch(side.onnx(name), onnx)
+    workspace.store.fetch(engine.engine, path)
+    manifest = open_manifest(workspace.store.get(engine.manifest), workspace.verifier)
+    source = side.pipeline.encoder(name).source
+    torch = source if source.kind is SourceKind.TORCH and side.bundle is None else None
+    return VersionSource(side.contract(name), onnx, torch, side.base, (manifest, path))
+
+
+def worst_of(comparisons: list[Comparison]) -> Verdict:
+    """One verdict over all encoders, each finding under its encoder's name."""
+    findings = [item for one in comparisons for item in one.verdict.findings]
+    metrics = {
+        f"{one.encoder}.{name}": value for one in comparisons for name, value in one.verdict.metrics
+    }
+    return conclude(GATE, findings, examined=len(comparisons), metrics=metrics)

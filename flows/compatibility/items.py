@@ -1,0 +1,91 @@
+"""What versions are compared on: released media, or a file's own, which stay in the quarantine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from flows.compatibility.sides import Side, release_of
+from flows.locks import exclusive
+from flows.release.data import ingest
+from flows.release.learn import TARGET_MODALITY
+from flows.retention import purge
+from flows.workspace import Workspace
+from services.engines.cases import make_cases
+from services.preprocess import make_preprocessor
+from validators.contracts.dataset import Dataset, Sample
+from validators.contracts.documents import load
+from validators.contracts.errors import BadInput
+from validators.contracts.ports import ObjectStore, Tensors
+
+SEEDED = 4
+"""Seeded inputs between the corners of each profile, where there are no media for an encoder."""
+
+_KINDS = ("image/", "text/")
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """Samples and the store that holds their media; assets of encoders are in `assets`."""
+
+    samples: tuple[Sample, ...]
+    media: ObjectStore
+    assets: ObjectStore
+
+    def captioned(self, modality: str) -> list[Sample]:
+        """Samples that have both a caption and this modality."""
+        return [
+            sample
+            for sample in self.samples
+            if sample.find(TARGET_MODALITY) and sample.find(modality)
+        ]
+
+    def raw(self, sample: Sample, modality: str) -> bytes | str:
+        media = sample.find(modality)
+        if media is None:
+            raise BadInput(f"the sample has no {modality}", where=sample.id)
+        data = self.media.get(media.digest)
+        return data.decode() if media.media_type.startswith("text/") else data
+
+    def feeds(self, side: Side, encoder: str, count: int) -> list[Tensors]:
+        """`count` samples through the encoder's own preprocessing, a batch of one each.
+
+        Where no media of its modality can be used (voices are never released), seeded inputs.
+        """
+        contract = side.contract(encoder)
+        usable = [
+            sample
+            for sample in self.samples
+            if (media := sample.find(contract.modality)) and media.media_type.startswith(_KINDS)
+        ][:count]
+        if not usable or contract.preprocess.kind in ("transcript", "tensor"):
+            profiles = side.pipeline.encoder(encoder).profiles
+            return [case.feeds for case in make_cases(contract.inputs, profiles, between=SEEDED)]
+        preprocess = make_preprocessor(contract.preprocess, self.assets.get)
+        return [preprocess(self.raw(sample, contract.modality)) for sample in usable]
+
+
+@contextmanager
+def items_of(workspace: Workspace, sides: Sequence[Side]) -> Iterator[Items]:
+    """The released data of the first side that has any; else the first file's, ingested for now.
+
+    A file's media are raw: they are read inside the quarantine, which is emptied at the end.
+
+    Raises:
+        Conflict: a release of the service has the quarantine now.
+    """
+    for side in sides:
+        if side.dataset is not None:
+            dataset = load(Dataset, workspace.store.get(side.dataset), where=side.dataset)
+            yield Items(dataset.samples, workspace.store, workspace.store)
+            return
+    side = sides[0]
+    lock = workspace.home.lock(f"release-{side.service}")
+    with exclusive(lock, f"a release of {side.service}"):
+        run = release_of(workspace, side.pipeline, side.base)
+        try:
+            raw = ingest.fn(run)
+            yield Items(raw.samples, run.quarantine, workspace.store)
+        finally:
+            purge(run.quarantine)
