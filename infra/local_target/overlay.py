@@ -94,21 +94,12 @@ def placed_engines(folder: Path, revision: str) -> tuple[PlacedEngine, ...]:
     return tuple(item for item in found if item is not None)
 
 
-def remove_engine(folder: Path, revision: str, encoder: str) -> None:
-    """Go back to the bundle's own engine from the next start on; what is not there is fine."""
-    place = _place(folder, revision, encoder)
-    if not place.is_dir():
-        return
-    with disk_faults("the deployment's folder", str(place), _REMEDY), locked(place / _LOCK):
-        _name(place, encoder, None)
-        _remove_unnamed(place)
-
-
-def keep_only(folder: Path, revisions: Collection[str]) -> None:
-    """Remove the overlays of all other revisions."""
+def keep_only(folder: Path, revisions: Collection[str], older_than_ns: int) -> None:
+    """Remove the overlays of all other revisions that were placed before a wall time."""
     with contextlib.suppress(FileNotFoundError):
         for place in folder.iterdir():
-            if place.name not in revisions and _NAME.fullmatch(place.name):
+            spare = place.name not in revisions and _NAME.fullmatch(place.name)
+            if spare and place.stat().st_mtime_ns <= older_than_ns:
                 shutil.rmtree(place, ignore_errors=True)
 
 

@@ -19,12 +19,18 @@ from infra.local_target.checks import (
 from infra.local_target.convergence import converge, load_missing
 from infra.local_target.desired import DesiredState
 from infra.local_target.gateway import POLL_S, GatewayLaunch, GatewayProcess
-from infra.local_target.overlay import PlacedEngine, find_engine, keep_only, placing
+from infra.local_target.overlay import (
+    PlacedEngine,
+    find_engine,
+    keep_only,
+    placed_engines,
+    placing,
+)
+from infra.local_target.pinned import Pin, read_desired, read_pins
 from infra.local_target.records import Endpoints, Ports
 from infra.local_target.report import absent, describe
 from validators.contracts.deployment import DeploymentStatus, Revision, RevisionStats
 from validators.contracts.digest import canonical_json
-from validators.contracts.documents import load
 from validators.contracts.errors import ModalgateError, Unavailable
 from validators.contracts.ports import Clock
 
@@ -35,7 +41,7 @@ class LocalTarget:
     Args:
         root: the folder that holds a folder per service.
         command: starts a gateway; `--service`, `--rest-port`, `--grpc-port`, `--admin-port`,
-            `--state-file`, `--token-file` and `--trusted-keys` are added.
+            `--state-file`, `--token-file`, `--trusted-keys` and `--engines` are added.
         clock: for timeouts.
         trusted_keys: the public keys the gateway trusts bundles by.
         rest_port, grpc_port: 0 lets the system choose; a restart keeps what it chose.
@@ -186,10 +192,24 @@ class LocalTarget:
         check_name(service, "service")
         return find_engine(self._gateway(service).engines, revision, encoder)
 
-    def keep_engines(self, service: str, revisions: Collection[str]) -> None:
-        """Remove the engines that lie beside the bundles of other revisions than these."""
+    def pins(self) -> tuple[Pin, ...]:
+        """Every revision that serves, stands by or is kept to go back to, of all services."""
+        return read_pins(self._root)
+
+    def replacements(self, service: str, revision: str) -> tuple[PlacedEngine, ...]:
+        """All engines that lie beside the bundle of a revision."""
+        check_name(service, "service")
+        return placed_engines(self._gateway(service).engines, revision)
+
+    def keep_engines(self, service: str, revisions: Collection[str], older_than_ns: int) -> None:
+        """Remove the engines beside the bundles of other revisions, if placed before that time."""
         with self._changing(service) as gateway:
-            keep_only(gateway.engines, revisions)
+            keep_only(gateway.engines, revisions, older_than_ns)
+
+    def running(self, service: str) -> bool:
+        """Whether a gateway process of this service lives. Asks the system, not the gateway."""
+        check_name(service, "service")
+        return self._gateway(service).find() is not None
 
     def stop(self, service: str, *, forget: bool = False) -> None:
         """End the gateway process: SIGTERM, drain, SIGKILL.
@@ -285,11 +305,7 @@ class LocalTarget:
         return AdminClient(endpoints.admin_url, gateway.token, load_timeout_s=self._load_timeout_s)
 
     def _read(self, service: str) -> DesiredState:
-        path = self._root / service / "deployment.json"
-        try:
-            return load(DesiredState, path.read_bytes(), where=str(path))
-        except FileNotFoundError:
-            return DesiredState(service)
+        return read_desired(self._root, service)
 
     def _write(self, state: DesiredState) -> None:
         write_atomically(self._root / state.service / "deployment.json", canonical_json(state))

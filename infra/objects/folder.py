@@ -125,6 +125,12 @@ class FolderStore:
         except OSError as error:
             raise self._fault(error) from error
 
+    def reference_set_ns(self, name: str) -> int | None:
+        """Wall time at which the reference was last set; None where there is none."""
+        with self._faults(), contextlib.suppress(FileNotFoundError):
+            return self._reference_path(name).stat().st_mtime_ns
+        return None
+
     def set_reference(self, name: str, to: Digest, *, expected: Digest | None) -> None:
         path = self._reference_path(name)
         require_digest(to)
