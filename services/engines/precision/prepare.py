@@ -50,6 +50,11 @@ def _lift_constants(graph: onnx.GraphProto) -> None:
 
 
 def _name_nodes(graph: onnx.GraphProto) -> None:
-    """Quantisers tell nodes apart by name, and name what they add after nodes and values."""
+    """A name for each node: quantisers tell them apart by it, and people read it in notes."""
+    taken: set[str] = set()
     for index, node in enumerate(graph.node):
-        node.name = f"{node.op_type}_{index}"
+        if not node.name or node.name in taken:
+            node.name = f"{node.op_type}_{index}"
+            while node.name in taken:
+                node.name += "_"
+        taken.add(node.name)

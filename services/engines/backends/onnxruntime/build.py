@@ -11,22 +11,33 @@ import onnx
 from services.children.phases import Phases
 from services.engines.backends.flags import check_flags
 from services.engines.backends.onnxruntime.probe import library
-from services.engines.precision import require_carried
+from services.engines.export.graph import graphs
+from services.engines.precision.carried import require_carried
+from services.engines.precision.computed import report_computed
 from validators.contracts.engine import EngineSpec, Precision
 from validators.contracts.errors import BadInput, Unsupported
 
 PROVIDERS = ["CPUExecutionProvider"]
 _QUIET = 3  # errors only
+_COMPUTED = (Precision.FP32, Precision.INT8, Precision.INT4)
+_PRODUCTS = {
+    "f32": frozenset(("Attention", "Conv", "ConvTranspose", "FusedConv", "FusedGemm", "FusedMatMul",
+                      "FusedMatMulActivation", "Gemm", "MatMul", "MultiHeadAttention")),
+    "i8": frozenset(("ConvInteger", "DynamicQuantizeMatMul", "MatMulInteger",
+                     "MatMulIntegerToFloat", "QAttention", "QGemm", "QLinearConv",
+                     "QLinearMatMul")),
+    "i4": frozenset(("MatMulNBits",)),
+}  # fmt: skip
 
 
 def check(spec: EngineSpec) -> None:
     """On a CPU it computes half precision in fp32: what it answered there would prove nothing."""
     check_flags(spec, {})
-    if spec.precision not in (Precision.FP32, Precision.INT8):
+    if spec.precision not in _COMPUTED:
         raise Unsupported(
             f"ONNX Runtime on a CPU does not compute in {spec.precision.value}",
             where=spec.encoder,
-            remedy="Use fp32, or int8 with a quantised ONNX; judge halves on another backend.",
+            remedy="Use fp32, or bake int8 or int4; judge halves on another backend.",
         )
 
 
@@ -61,4 +72,17 @@ def build(spec: EngineSpec, onnx_path: Path, phases: Phases) -> bytes:
                 where=spec.encoder,
                 remedy="Export the model with operators that ONNX Runtime has.",
             ) from error
-        return path.read_bytes()
+        optimised = path.read_bytes()
+        report_computed(product_types(onnx.load_model_from_string(optimised)), spec)
+        return optimised
+
+
+def product_types(model: onnx.ModelProto) -> list[str]:
+    """The type that each convolution and matrix product of an optimised graph runs in."""
+    return [
+        name
+        for graph in graphs(model.graph)
+        for node in graph.node
+        for name, operators in _PRODUCTS.items()
+        if node.op_type in operators
+    ]

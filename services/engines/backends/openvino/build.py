@@ -12,7 +12,8 @@ import onnx
 from services.children.phases import Phases
 from services.engines.backends.flags import check_flags
 from services.engines.backends.openvino.probe import library
-from services.engines.precision import require_carried
+from services.engines.precision.carried import require_carried
+from services.engines.precision.computed import report_computed
 from validators.contracts.engine import EngineSpec, Precision, ShapeProfile
 from validators.contracts.errors import Unsupported
 
@@ -21,17 +22,21 @@ _HINTS = {
     Precision.FP16: "f16",
     Precision.BF16: "bf16",
     Precision.INT8: "f32",  # quantised nodes of the model run as such, the rest in f32
+    Precision.INT4: "f32",  # weights stay packed, products are with activations in groups of int8
 }
+_BAKED = frozenset({Precision.INT8, Precision.INT4})
+_PRODUCTS = frozenset({"Convolution", "Deconvolution", "FullyConnected", "MatMul"})
+
+INT8_GROUP = 32
+"""Activations that share a scale where they meet packed weights: the library's default, fixed."""
 
 
 def check(spec: EngineSpec) -> None:
+    """Every precision has a way: fp16 and bf16 by hint where the CPU has them, int8 and int4 baked.
+
+    What the CPU does not compute shows after compiling, and is refused then.
+    """
     check_flags(spec, {})
-    if spec.precision not in _HINTS:
-        raise Unsupported(
-            f"OpenVINO cannot be asked for {spec.precision.value}",
-            where=spec.encoder,
-            remedy="Use fp32, bf16, fp16, or int8 with a quantised ONNX.",
-        )
 
 
 def configuration(spec: EngineSpec, threads: int) -> dict[str, Any]:
@@ -39,11 +44,14 @@ def configuration(spec: EngineSpec, threads: int) -> dict[str, Any]:
 
     On CPUs with AMX the default hint is bf16, so it is never left open.
     """
-    return {
+    settings = {
         "PERFORMANCE_HINT": "LATENCY",
         "INFERENCE_PRECISION_HINT": _HINTS[spec.precision],
         "INFERENCE_NUM_THREADS": threads,
     }
+    if spec.precision is Precision.INT4:
+        settings["DYNAMIC_QUANTIZATION_GROUP_SIZE"] = INT8_GROUP
+    return settings
 
 
 def bounds(profiles: Iterable[ShapeProfile]) -> dict[str, list[tuple[int, int]]]:
@@ -70,7 +78,7 @@ def build(spec: EngineSpec, onnx_path: Path, phases: Phases) -> bytes:
         core = ov.Core()
     with phases.phase("parse"):
         data = onnx_path.read_bytes()
-        if spec.precision is Precision.INT8:
+        if spec.precision in _BAKED:
             require_carried(onnx.load_model_from_string(data), spec.precision, "openvino")
         model = core.read_model(data)
         model.reshape(
@@ -82,6 +90,7 @@ def build(spec: EngineSpec, onnx_path: Path, phases: Phases) -> bytes:
     with phases.phase("compile"):
         compiled = core.compile_model(model, "CPU", configuration(spec, threads=1))
         require_hint(ov, compiled, spec)
+        report_computed(product_types(compiled), spec)
     with phases.phase("serialise"):
         exported = compiled.export_model()
         return exported.getvalue() if isinstance(exported, io.BytesIO) else bytes(exported)
@@ -101,3 +110,13 @@ def require_hint(ov: Any, compiled: Any, spec: EngineSpec) -> None:
             where=f"{spec.encoder} on {spec.target.name}",
             remedy="Choose a precision that the CPU has: fp32 always, bf16 or fp16 where listed.",
         )
+
+
+def product_types(compiled: Any) -> list[str]:
+    """The type that each convolution and matrix product runs in, as the CPU plug-in tells it."""
+    types = []
+    for node in compiled.get_runtime_model().get_ordered_ops():
+        facts = node.get_rt_info()
+        if facts["layerType"].astype(str) in _PRODUCTS:
+            types.append(str(facts["runtimePrecision"].astype(str)))
+    return types

@@ -6,6 +6,7 @@ import concurrent.futures
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,6 +31,11 @@ BACKENDS = [
     "tensorrt_rtx",
 ]
 TARGETS = {"tensorrt_rtx": ("SM86", "SM89", "SM120")}
+NOT_TAKEN = {
+    "onnxruntime": (Precision.FP16, Precision.BF16),
+    "tensorrt": (Precision.INT4,),
+    "tensorrt_rtx": (Precision.INT4,),
+}
 
 
 @pytest.fixture(params=BACKENDS)
@@ -163,7 +169,9 @@ def test_what_the_backend_cannot_take_is_refused_before_a_build(
     name: str, shared_yard: Yard, image_onnx: Path
 ) -> None:
     spec = _spec(shared_yard, image_onnx, image_entry(), name)
-    for change in ({"precision": Precision.INT4}, {"flags": (("turbo", "on"),)}):
+    changes: list[dict[str, Any]] = [{"flags": (("turbo", "on"),)}]
+    changes += [{"precision": item} for item in NOT_TAKEN.get(name, ())]
+    for change in changes:
         with pytest.raises(Unsupported) as caught:
             backend(name).check(dataclasses.replace(spec, **change))
         assert caught.value.remedy
