@@ -53,8 +53,11 @@ class _Stopping:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """End the flow inside at its next sign of progress once SIGINT or SIGTERM came."""
-    if threading.current_thread() is not threading.main_thread():
+    """End the flow inside at its next sign of progress once SIGINT or SIGTERM came.
+
+    Within another such block this does nothing: the outer one asks, and both hear it.
+    """
+    if threading.current_thread() is not threading.main_thread() or _ASKED.get() is not None:
         yield  # signals are for the main thread's flow
         return
     asked = threading.Event()

@@ -1,4 +1,4 @@
-"""What may go: objects that nothing refers to, and raw media past their use.
+"""What may go: objects and engines that nothing refers to, and raw media past their use.
 
 An object is kept while a reference, or a kept JSON document, names its digest. Documents are
 recognised by their first byte; blobs are never read whole.
@@ -7,7 +7,7 @@ recognised by their first byte; blobs are never read whole.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -27,10 +27,15 @@ class Swept:
     removed: tuple[Digest, ...]
 
 
-def reachable(store: ObjectStore) -> frozenset[Digest]:
-    """Every object that a reference leads to, directly or through documents."""
+def reachable(store: ObjectStore, without: Collection[str] = ()) -> frozenset[Digest]:
+    """Every object that a reference leads to, directly or through documents.
+
+    `without` are references to think away.
+    """
     waiting = [
-        digest for name in store.references() if (digest := store.reference(name)) is not None
+        digest
+        for name in store.references()
+        if name not in without and (digest := store.reference(name)) is not None
     ]
     seen: set[Digest] = set()
     while waiting:
@@ -41,9 +46,9 @@ def reachable(store: ObjectStore) -> frozenset[Digest]:
     return frozenset(seen)
 
 
-def sweep(store: ObjectStore, *, dry_run: bool = False) -> Swept:
+def sweep(store: ObjectStore, *, dry_run: bool = False, without: Collection[str] = ()) -> Swept:
     """Remove what is not reachable. Call it only while no release writes to this store."""
-    keep = reachable(store)
+    keep = reachable(store, without)
     orphans = tuple(digest for digest in store.objects() if digest not in keep)
     if not dry_run:
         for digest in orphans:

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from flows.builds.fulfilment import fulfil
+from flows.interruption import Interrupted
 from flows.locks import exclusive
 from flows.progress import reporter
 from flows.retention import tidied
@@ -62,11 +63,11 @@ def _work_off(
     """One request to its end. What is to be tried again is held until the drain is over."""
     request, queue = taken.request, workspace.builds
     step = f"engine {request.encoder} of {request.service}"
-    reporter().started(step)
     try:
+        reporter().started(step)
         with disk_faults("the state folder", str(workspace.home.root), _REMEDY), tidied(workspace):
             live = fulfil(workspace, request, cancel).live
-    except BuildCancelled as error:
+    except (BuildCancelled, Interrupted) as error:
         _put_back(workspace, request, str(error))
         ended = EndedBuild(request, BuildState.WAITING, str(error))
     except AGAIN as error:
