@@ -13,7 +13,7 @@ from flows.release.models import model_for
 from flows.release.run import STEP, Release
 from flows.release.values import Exported, PrecisionChoice
 from services.engines.backends.catalogue import backend
-from services.engines.precision.measure import Bench
+from services.engines.precision.measure import Bench, Pace
 from services.engines.precision.plan import make_table
 from validators.contracts.dataset import Dataset
 from validators.contracts.digest import canonical_json
@@ -24,6 +24,9 @@ from validators.contracts.slo import SloClass
 from validators.contracts.verdict import Evidence, Outcome, conclude
 from validators.precision.choice import Choice, choose_precision
 from validators.precision.words import GATE, Objective
+
+PACE = Pace()
+"""Rounds and time of one measurement, about a minute an encoder."""
 
 _HOST = ("host",)
 
@@ -117,6 +120,7 @@ def _choose(
             release, entry, exported, name, precision,
             dataset=clean.digest, calibration=lambda: feeds.calibration,
         ),
+        pace=PACE,
     )  # fmt: skip
     tolerances = _tolerances(release, entry)
     objective = _objective(release)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import onnx
 
 from services.engines.backends.onnxruntime.build import PROVIDERS, options
@@ -49,10 +50,32 @@ def run_model(
 def observe(
     model: onnx.ModelProto, values: Sequence[str], feeds: Sequence[Tensors]
 ) -> dict[str, Span]:
-    """The span of each named floating value over all feeds; one that is not floating is left out.
+    """The span of each named floating value over all feeds; one that is not floating is left out."""
+    spans: dict[str, Span] = {}
+    for answer in _values(model, values, feeds):
+        for name, array in answer.items():
+            if array.dtype.kind == "f":
+                seen = _span(array)
+                spans[name] = spans[name].joined(seen) if name in spans else seen
+    return spans
 
-    Inputs of the graph are read from the feeds themselves.
-    """
+
+def channel_peaks(
+    model: onnx.ModelProto, values: Sequence[str], feeds: Sequence[Tensors]
+) -> dict[str, npt.NDArray[np.float32]]:
+    """The largest magnitude of each value along its last axis."""
+    peaks: dict[str, npt.NDArray[np.float32]] = {}
+    for answer in _values(model, values, feeds):
+        for name, array in answer.items():
+            seen = np.abs(array).reshape(-1, array.shape[-1]).max(axis=0)
+            peaks[name] = np.maximum(peaks[name], seen) if name in peaks else seen
+    return peaks
+
+
+def _values(
+    model: onnx.ModelProto, values: Sequence[str], feeds: Sequence[Tensors]
+) -> Iterator[Arrays]:
+    """The named values on each feed; inputs of the graph come from the feeds themselves."""
     given = {item.name for item in model.graph.input}
     shown = {item.name for item in model.graph.output}
     made = {name for node in model.graph.node for name in node.output}
@@ -63,15 +86,9 @@ def observe(
         onnx.ValueInfoProto(name=name) for name in wanted if name not in shown
     )
     session = _session(serialise(widened))
-    spans: dict[str, Span] = {}
     for case in feeds:
         answer = dict(zip(wanted, session.run(wanted, dict(case)), strict=True))
-        answer |= {name: case[name] for name in values if name in given}
-        for name, array in answer.items():
-            if array.dtype.kind == "f":
-                seen = _span(array)
-                spans[name] = spans[name].joined(seen) if name in spans else seen
-    return spans
+        yield answer | {name: case[name] for name in values if name in given}
 
 
 def _span(array: Any) -> Span:
