@@ -61,6 +61,7 @@ class Candidate:
     precision: Precision
     manifest: EngineManifest
     deviations: tuple[Deviation, ...]
+    really_share: float | None = None  # of its products, computed in this precision
 
     @property
     def calibrated(self) -> bool:
@@ -275,6 +276,7 @@ def _summarise(
         peak_bytes=max(run.peak_bytes for run in runs),
         engine_bytes=item.manifest.size_bytes,
         build_ms=sum(phase.duration_ms for phase in item.manifest.phases),
+        really_share=item.really_share,
     )
 
 

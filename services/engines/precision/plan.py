@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from services.children.errors import BuildCancelled
+from services.engines.precision.computed import read_computed, share_of
 from services.engines.precision.measure import (
     Bench,
     Candidate,
@@ -101,4 +102,6 @@ def _build(
         built, bench.contract, bench.source, bench.base,
         progress=bench.progress, cancel=bench.cancel,
     )  # fmt: skip
-    return Candidate(precision, built.manifest, verified.record.deviations)
+    computed = read_computed(bench.store.get(built.manifest.build_log))
+    share = share_of(computed, precision) if computed else None
+    return Candidate(precision, built.manifest, verified.record.deviations, share)
