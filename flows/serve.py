@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import dataclasses
 import functools
 import json
 import logging
@@ -22,17 +23,21 @@ from pathlib import Path
 
 import uvloop
 
+from flows.shape_windows import flush_windows
+from infra.builds import FolderQueue
 from infra.clocks import SystemClock
 from infra.keys.file import open_verifier
+from infra.local_target.overlay import find_engine
+from services.engines.elastic.filing import BackgroundFiling
 from services.engines.load import load_engine
 from services.fusion.adapters import load_adapter
+from services.gateway.encoders import Loaders, SealedEngine
 from services.gateway.gateway import Addresses, Gateway
-from services.gateway.revision import Loaders
 from services.gateway.scheduler import QueueLimits
 from services.gateway.settings import GatewaySettings
 from services.preprocess import make_preprocessor
 from services.preprocess.transcript import make_transcriber
-from validators.contracts.errors import BadInput, ModalgateError, Refused
+from validators.contracts.errors import BadInput, ModalgateError, NotFound, Refused
 from validators.contracts.ports import RunningEngine, Verifier
 
 EXIT_CANNOT_START = 2
@@ -48,6 +53,23 @@ def make_loaders(verifier: Verifier, threads: int = 1) -> Loaders:
         return load_engine(sealed, path, verifier=verifier, threads=threads)
 
     return Loaders(verifier, load, make_preprocessor, load_adapter, make_transcriber)
+
+
+def find_replacement(folder: Path, revision: str, encoder: str) -> SealedEngine | None:
+    """The engine that lies beside a bundle's, where `infra.local_target.overlay` puts it.
+
+    Raises:
+        BadInput, Unavailable: the folder cannot be used.  NotFound: a file of it is missing.
+    """
+    placed = find_engine(folder, revision, encoder)
+    if placed is None:
+        return None
+    try:
+        return placed.manifest.read_bytes(), placed.engine
+    except OSError as error:
+        raise NotFound(
+            f"its manifest cannot be read: {error.strerror}", where=placed.manifest.name
+        ) from error
 
 
 def read_token(path: Path) -> str:
@@ -82,12 +104,19 @@ async def serve(options: argparse.Namespace) -> None:
     Raises:
         ModalgateError: it cannot come up; nothing is left listening.
     """
-    verifier = open_verifier(options.trusted_keys)
+    clock, token = SystemClock(), read_token(options.token_file)
+    loaders = make_loaders(open_verifier(options.trusted_keys), options.engine_threads)
+    if options.engines is not None:
+        found = functools.partial(find_replacement, options.engines)
+        loaders = dataclasses.replace(loaders, find_replacement=found)
+    if options.build_queue is not None:
+        filing = BackgroundFiling(FolderQueue(options.build_queue, clock))
+        loaders = dataclasses.replace(loaders, filing=filing)
     gateway = Gateway(
         options.service,
-        read_token(options.token_file),
-        make_loaders(verifier, options.engine_threads),
-        SystemClock(),
+        token,
+        loaders,
+        clock,
         settings=_settings(options),
         addresses=Addresses(options.host, options.rest_port, options.grpc_port, options.admin_port),
     )
@@ -109,8 +138,24 @@ async def serve(options: argparse.Namespace) -> None:
     async with asyncio.TaskGroup() as watching:
         if options.parent is not None:
             watching.create_task(_end_with(options.parent, stop))
+        if options.shapes is not None:
+            folder = options.shapes / options.service
+            watching.create_task(_record(gateway, folder, options.shapes_every_s, stop))
         await stop.wait()
     await gateway.drain()
+    if options.shapes is not None:
+        flush_windows(gateway.revisions, options.shapes / options.service)
+    if loaders.filing is not None:
+        loaders.filing.close()
+
+
+async def _record(gateway: Gateway, folder: Path, every_s: float, stop: asyncio.Event) -> None:
+    """A window of recorded shapes now and then; what is left is written when all is drained."""
+    while not stop.is_set():
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), every_s)
+            return
+        await asyncio.to_thread(flush_windows, gateway.revisions, folder)
 
 
 async def _end_with(parent: int, stop: asyncio.Event) -> None:
@@ -139,6 +184,9 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--trusted-keys", type=Path, required=True, help="public keys that releases are signed by")
     add("--bundle", type=Path, help="a materialised bundle to serve at once")
     add("--name", help="the revision's name; with --bundle")
+    add("--engines", type=Path, help="engines that replace those of bundles, by revision")
+    add("--build-queue", type=Path, help="where engines for uncovered shapes are asked for")
+    add("--shapes", type=Path, help="where the shapes of each service's encoders are recorded")
     add("--host", default="127.0.0.1", help="of REST and gRPC; the admin port is always loopback")
     add("--parent", type=int, help="the starting process's id: drain when it is gone")
     for port in ("--rest-port", "--grpc-port", "--admin-port"):
@@ -149,6 +197,7 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     knob("engine-threads", int, 1, "threads of one engine call")
     knob("queue-rows", int, default.queue.rows, "rows that may wait")
     knob("default-timeout-ms", float, None, "of requests that name none; else the SLO's P99")
+    knob("shapes-every-s", float, 300.0, "a window of recorded shapes")
     knob("drain-grace-s", float, default.drain_grace_s, "not ready, and still taking requests")
     options = parser.parse_args(arguments)
     if (options.bundle is None) != (options.name is None):

@@ -139,7 +139,11 @@ class Workspace:
     @cached_property
     def deployments(self) -> LocalTarget:
         """The local target of this state folder."""
-        return self.local_target(self.home.folder("deployments"))
+        return self.local_target(
+            self.home.folder("deployments"),
+            *("--build-queue", str(self.home.folder("builds"))),
+            *("--shapes", str(self.home.folder("shapes"))),
+        )
 
     def local_target(self, root: Path, *options: str) -> LocalTarget:
         """A target below `root`; `options` are further words of the gateway's command line."""

@@ -22,7 +22,9 @@ from services.fusion.training import Pairs, TrainedAdapter, train_adapter
 from validators.contracts.bundle import BundledAsset, BundledEngine
 from validators.contracts.dataset import Dataset, Sample
 from validators.contracts.digest import canonical_json, digest_value
+from validators.contracts.encoder import encoder_fingerprint
 from validators.contracts.errors import BadInput
+from validators.contracts.origin import VectorOrigin
 from validators.contracts.pipeline import Branch, Pipeline
 from validators.contracts.verdict import Finding, Outcome, Verdict, conclude
 from validators.drift.window import DriftWindow, descriptors_of, write_window
@@ -100,7 +102,7 @@ def _learn(
         for item in fitted
         if item.adapter.data is not None
     ]
-    assets += _catalogue(release, fitted)
+    assets += _catalogue(release, fitted, exported, engines)
     return Learned(
         assets=tuple(assets),
         branches=_resolved(pipeline, fitted),
@@ -210,8 +212,16 @@ def _resolved(pipeline: Pipeline, fitted: Sequence[_Fitted]) -> tuple[Branch, ..
     )
 
 
-def _catalogue(release: Release, fitted: Sequence[_Fitted]) -> list[BundledAsset]:
-    """What retrieval chooses from: the items of the branches other than the text itself."""
+def _catalogue(
+    release: Release,
+    fitted: Sequence[_Fitted],
+    exported: Mapping[str, Exported],
+    engines: Mapping[str, BundledEngine],
+) -> list[BundledAsset]:
+    """What retrieval chooses from: the items of the branches other than the text itself.
+
+    Their origins go with them, and those of the texts that their space was learned from.
+    """
     if release.pipeline.answer.kind != "retrieval":
         return []
     items = [item for item in fitted if item.branch.modality != TARGET_MODALITY] or list(fitted)
@@ -223,9 +233,15 @@ def _catalogue(release: Release, fitted: Sequence[_Fitted]) -> list[BundledAsset
         for sample in item.samples
         if (media := sample.find(TARGET_MODALITY)) is not None
     ]
+    origins = {}
+    for item in fitted:
+        made, engine = exported[item.branch.encoder], engines[item.branch.encoder]
+        fingerprint = encoder_fingerprint(made.contract, made.onnx)
+        origins[item.branch.modality] = VectorOrigin(fingerprint, engine.engine)
     return [
         _asset(release, "catalogue.safetensors", save({"vectors": vectors})),
         _asset(release, "catalogue.json", canonical_json(entries)),
+        _asset(release, "catalogue-origins.json", canonical_json(origins)),
     ]
 
 

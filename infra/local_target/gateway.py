@@ -173,6 +173,7 @@ class GatewayProcess:
             *("--state-file", str(self._state_file(record.launch))),
             *("--token-file", str(self._folder / "token")),
             *("--trusted-keys", str(self._launch.trusted_keys)),
+            *("--engines", str(self.engines)),
         ]
 
     def _next_record(self) -> ProcessRecord:

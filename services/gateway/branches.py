@@ -3,33 +3,48 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from services.engines.elastic.engine import Served
 from services.fusion.mean import fuse_vectors
+from services.gateway.encoders import LoadedEncoder
 from services.gateway.executor import Checkpoint
 from services.gateway.requests import PCM16, Content, Medium
-from services.gateway.revision import LoadedBranch, LoadedEncoder, LoadedRevision
+from services.gateway.revision import LoadedBranch, LoadedRevision
 from services.preprocess.media import decode_pcm16
 from validators.contracts.errors import BadInput, Unavailable
+from validators.contracts.origin import VectorOrigin
 from validators.contracts.ports import Clock, Tensors
 
-ObserveEngine = Callable[[str, float], None]
-"""Encoder name and seconds of one engine call."""
+ObserveEngine = Callable[[str, float, Served | None], None]
+"""Encoder name, seconds of one engine call, and how it was run (a decoder runs many steps)."""
 
 
 @dataclass(frozen=True, slots=True)
 class BranchResult:
-    """`vector` float32 [D] of length 1, or None where nothing was recognised."""
+    """`vector` float32 [D] of length 1, or None where nothing was recognised.
+
+    `origins` are of the encoders that took part; `degraded` says what of the input was left out.
+    """
 
     vector: npt.NDArray[np.float32] | None
     ms: float
-    encoders: tuple[str, ...]
+    origins: Mapping[str, VectorOrigin]
     transcript: str | None = None
+    degraded: str | None = None
+
+
+@dataclass(slots=True)
+class _Trail:
+    """What the encoders that a branch runs through leave behind."""
+
+    origins: dict[str, VectorOrigin] = field(default_factory=dict)
+    degraded: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,62 +63,72 @@ class BranchRunner:
         """
         started_ns = self.clock.monotonic_ns()
         loaded = self.revision.branches[modality]
-        transcript = None
-        used = [loaded.branch.encoder]
+        transcript, trail = None, _Trail()
         if loaded.transcribe is not None:
-            transcript = self._transcribe(loaded, media, checkpoint)
-            used.append(str(loaded.branch.decoder))
+            transcript = self._transcribe(loaded, media, checkpoint, trail)
             loaded = self.revision.branches[str(loaded.branch.then)]
-            used.append(loaded.branch.encoder)
             media = [Medium("text/plain", transcript)] if transcript else []
-        vector = self._embed(loaded, media, checkpoint) if media else None
+        vector = self._embed(loaded, media, checkpoint, trail) if media else None
         ms = (self.clock.monotonic_ns() - started_ns) / 1e6
-        return BranchResult(vector, ms, tuple(used), transcript)
+        return BranchResult(vector, ms, trail.origins, transcript, trail.degraded)
 
-    def run_encoder(self, encoder: LoadedEncoder, feeds: Tensors) -> dict[str, npt.NDArray[Any]]:
-        """One engine call, timed."""
+    def run_encoder(self, encoder: LoadedEncoder, feeds: Tensors) -> Served:
+        """One engine call, at any shape, timed."""
         started_ns = self.clock.monotonic_ns()
-        outputs = encoder.engine.run(feeds)
+        served = encoder.engine.serve(feeds)
         elapsed_s = (self.clock.monotonic_ns() - started_ns) / 1e9
-        self.observe(encoder.contract.name, elapsed_s)
-        return outputs
+        self.observe(encoder.contract.name, elapsed_s, served)
+        return served
 
     def _embed(
-        self, loaded: LoadedBranch, media: Sequence[Medium], checkpoint: Checkpoint
+        self,
+        loaded: LoadedBranch,
+        media: Sequence[Medium],
+        checkpoint: Checkpoint,
+        trail: _Trail,
     ) -> npt.NDArray[np.float32]:
         adapter, entry = loaded.adapter, loaded.branch.adapter
         assert adapter is not None and entry is not None  # noqa: S101 - held by load_revision
         vectors = []
         for medium in media:
-            features = self._encode(loaded.branch.encoder, medium, checkpoint)[entry.output]
+            outputs = self._encode(loaded.branch.encoder, medium, checkpoint, trail)
+            features = outputs[entry.output]
             with _blaming_engine(loaded.branch.encoder):
                 vectors.append(adapter(features)[0])
         return fuse_vectors(vectors, [1.0] * len(vectors))
 
     def _transcribe(
-        self, loaded: LoadedBranch, media: Sequence[Medium], checkpoint: Checkpoint
+        self,
+        loaded: LoadedBranch,
+        media: Sequence[Medium],
+        checkpoint: Checkpoint,
+        trail: _Trail,
     ) -> str:
         transcribe = loaded.transcribe
         assert transcribe is not None  # noqa: S101 - the caller looked
         decoder = str(loaded.branch.decoder)
         texts = []
         for medium in media:
-            features = self._encode(loaded.branch.encoder, medium, checkpoint)
+            features = self._encode(loaded.branch.encoder, medium, checkpoint, trail)
             started_ns = self.clock.monotonic_ns()
             with _blaming_engine(decoder):
                 texts.append(transcribe(features, checkpoint.require_time).strip())
-            self.observe(decoder, (self.clock.monotonic_ns() - started_ns) / 1e9)
+            self.observe(decoder, (self.clock.monotonic_ns() - started_ns) / 1e9, None)
+        trail.origins[decoder] = self.revision.encoders[decoder].origin
         return " ".join(text for text in texts if text)
 
     def _encode(
-        self, name: str, medium: Medium, checkpoint: Checkpoint
+        self, name: str, medium: Medium, checkpoint: Checkpoint, trail: _Trail
     ) -> dict[str, npt.NDArray[Any]]:
         checkpoint.require_time()
         encoder = self.revision.encoders[name]
         assert encoder.preprocess is not None  # noqa: S101 - a branch's encoder has one
         feeds = encoder.preprocess(_decode(medium))
         checkpoint.require_time()
-        return self.run_encoder(encoder, feeds)
+        served = self.run_encoder(encoder, feeds)
+        trail.origins[name] = VectorOrigin(encoder.fingerprint, served.engine)
+        trail.degraded = trail.degraded or served.degraded
+        return served.outputs
 
 
 @contextlib.contextmanager

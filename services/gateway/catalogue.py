@@ -11,16 +11,21 @@ import numpy.typing as npt
 
 from services.gateway.requests import Item
 from validators.contracts.errors import Refused
+from validators.contracts.origin import VectorOrigin
 
 _UNIT_TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """`vectors` float32 [N, D], unit norm; `entries` (id, caption) in the same order."""
+    """`vectors` float32 [N, D], unit norm; `entries` (id, caption) in the same order.
+
+    `origins`, by modality, are those of the vectors and of the space they lie in.
+    """
 
     vectors: npt.NDArray[np.float32]
     entries: tuple[tuple[str, str], ...]
+    origins: Mapping[str, VectorOrigin]
 
     @property
     def dimension(self) -> int:
@@ -40,8 +45,10 @@ class Catalogue:
         return Item(identity, caption, score)
 
 
-def make_catalogue(tensors: Mapping[str, npt.NDArray[Any]], entries: object) -> Catalogue:
-    """The catalogue of a bundle's two files, checked against each other.
+def make_catalogue(
+    tensors: Mapping[str, npt.NDArray[Any]], entries: object, origins: Mapping[str, VectorOrigin]
+) -> Catalogue:
+    """The catalogue of a bundle's files, checked against each other.
 
     Raises:
         Refused: wrong type or shape, another number of entries, vectors not of unit norm.
@@ -54,7 +61,7 @@ def make_catalogue(tensors: Mapping[str, npt.NDArray[Any]], entries: object) -> 
     norms = np.linalg.norm(vectors, axis=1)
     if not np.isfinite(norms).all() or np.abs(norms - 1.0).max() > _UNIT_TOLERANCE:
         raise _refuse("its vectors are not of unit norm")
-    return Catalogue(np.ascontiguousarray(vectors), tuple(_entry(item) for item in entries))
+    return Catalogue(np.ascontiguousarray(vectors), tuple(map(_entry, entries)), origins)
 
 
 def _entry(item: object) -> tuple[str, str]:

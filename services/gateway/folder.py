@@ -15,6 +15,7 @@ from validators.contracts.bundle import BUNDLE_FORMAT, Bundle
 from validators.contracts.digest import Digest, digest_bytes, digest_chunks, hex_of
 from validators.contracts.documents import load
 from validators.contracts.errors import NotFound, Refused, TooLarge
+from validators.contracts.origin import VectorOrigin
 from validators.contracts.ports import Signature, Verifier
 
 MAX_ASSET_BYTES = 1024 * 1024 * 1024
@@ -67,11 +68,23 @@ class BundleFolder:
         if vectors is None or entries is None:
             return None
         try:
-            return make_catalogue(safetensors.numpy.load(vectors), json.loads(entries))
+            return make_catalogue(
+                safetensors.numpy.load(vectors), json.loads(entries), self._catalogue_origins()
+            )
         except (safetensors.SafetensorError, ValueError, RecursionError) as error:
             raise Refused(
                 "the catalogue cannot be read", where="catalogue", remedy=_AGAIN
             ) from error
+
+    def _catalogue_origins(self) -> dict[str, VectorOrigin]:
+        data = self.find_asset("catalogue-origins.json")
+        if data is None:
+            raise Refused(
+                "the catalogue does not say which encoders its vectors come from",
+                where="catalogue-origins.json",
+                remedy="Release again with this version.",
+            )
+        return load(dict[str, VectorOrigin], data, where="catalogue-origins.json")
 
 
 def open_folder(path: Path, verifier: Verifier, expected: Digest | None = None) -> BundleFolder:

@@ -9,12 +9,13 @@ from pathlib import Path
 
 from services.gateway.admin.endpoints import make_admin_app
 from services.gateway.admin.handlers import AdminHandlers
+from services.gateway.encoders import LoadedEncoder, Loaders, replace_engine
 from services.gateway.executor import EngineExecutor
 from services.gateway.grpc.server import GrpcServer
 from services.gateway.handlers import Handlers
 from services.gateway.rest.endpoints import make_app
 from services.gateway.rest.server import RestServer, bind
-from services.gateway.revision import LoadedRevision, Loaders, load_revision
+from services.gateway.revision import LoadedRevision, load_revision
 from services.gateway.revisions import Revisions
 from services.gateway.scheduler import FifoScheduler
 from services.gateway.settings import GatewaySettings
@@ -53,8 +54,8 @@ class Gateway:
         executor = EngineExecutor(scheduler, clock, metrics, settings.workers)
         self.revisions = Revisions(service)
         self.handlers = Handlers(self.revisions, executor, metrics, clock, settings)
-        self._loaders = loaders
-        self.admin_handlers = AdminHandlers(self.revisions, self._load)
+        self._loaders, self._metrics = loaders, metrics
+        self.admin_handlers = AdminHandlers(self.revisions, self._load, self._replace)
         with contextlib.ExitStack() as undo:  # one port taken: the others are given back
             rest = undo.enter_context(bind(addresses.host, addresses.rest_port))
             admin = undo.enter_context(bind("127.0.0.1", addresses.admin_port))
@@ -101,4 +102,11 @@ class Gateway:
             served.revision.close()
 
     def _load(self, name: str, path: Path, expected: Digest | None) -> LoadedRevision:
-        return load_revision(name, path, self._loaders, expected)
+        count = self._metrics.count_shape_request
+        return load_revision(name, path, self._loaders, expected, count_shape=count)
+
+    def _replace(
+        self, revision: LoadedRevision, encoder: LoadedEncoder, sealed: bytes, path: Path
+    ) -> None:
+        replace_engine(encoder, sealed, path, self._loaders)
+        self._metrics.count_swap(encoder.contract.name, revision.name)

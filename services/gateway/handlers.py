@@ -6,16 +6,20 @@ Every request passes `_serve`: it picks the revision, fixes the deadline, counts
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import TypeVar
 
+from services.engines.elastic import engine as elastic
 from services.gateway import inference
 from services.gateway.branches import BranchRunner
 from services.gateway.executor import EngineExecutor, Job, expired_error
 from services.gateway.inference import InferRequest, InferResponse, ModelMetadata, ServerMetadata
 from services.gateway.limits import check_media
+from services.gateway.mixing import OriginMismatch, require_origins
+from services.gateway.origins import PARAMETER, parse_origins
 from services.gateway.pipeline import RESERVE_NS, PipelineRunner
 from services.gateway.requests import Answer, Call, MultimodalRequest
 from services.gateway.revision import LoadedRevision
@@ -95,15 +99,23 @@ class Handlers:
 
     async def infer(self, call: Call, request: InferRequest) -> InferResponse:
         """One encoder's tensors, or the whole pipeline's where the model is the service."""
+        expected = parse_origins(request.parameters.get(PARAMETER))
+        call = dataclasses.replace(call, origins=(*call.origins, *expected))
         served = self.revisions.choose(call.routing_key, request.version)
         if request.model == self.revisions.service:
             return await self._infer_pipeline(call, served, request)
         served.revision.encoder(request.model)
+        answer: InferResponse | None = None
 
         async def work(revision: LoadedRevision, deadline_ns: int) -> InferResponse:
-            return await self._infer_encoder(call, revision, request, deadline_ns)
+            nonlocal answer
+            answer = await self._infer_encoder(call, revision, request, deadline_ns)
+            return answer
 
-        return await self._serve(call, served, "tensors", work, lambda: False)
+        return await self._serve(
+            call, served, "tensors", work,
+            lambda: bool(answer and answer.parameters["degraded"]), model=request.model,
+        )  # fmt: skip
 
     async def _infer_pipeline(
         self, call: Call, served: Served, request: InferRequest
@@ -139,8 +151,8 @@ class Handlers:
             run=lambda _: runner.run_encoder(encoder, feeds),
         )
         (future,) = self.executor.submit([job])
-        outputs = inference.wire_outputs(await self._result(future, deadline_ns), request.outputs)
-        return InferResponse(request.model, revision.name, call.request_id, outputs)
+        served = await self._result(future, deadline_ns)
+        return inference.encoder_response(request, revision.name, call.request_id, encoder, served)
 
     async def _result(self, future: asyncio.Future[T], deadline_ns: int) -> T:
         """Raises Overloaded where no worker came free in time, DeadlineExceeded where one did."""
@@ -161,16 +173,21 @@ class Handlers:
         label: str,
         work: Work[T],
         degraded: Callable[[], bool],
+        *,
+        model: str | None = None,
     ) -> T:
         outcome = "error"
         with self.revisions.lease(served) as revision:
             try:
+                require_origins(call.origins, revision.encoders, model)
                 deadline_ns = self._deadline(call, revision)
                 result = await _within(work(revision, deadline_ns), self._left_s(deadline_ns))
                 outcome = "ok"
                 return result
             except ModalgateError as error:
-                outcome = status_of(error).outcome
+                # Who insists on another version is not answered, and the revision not at fault.
+                mismatch = isinstance(error, OriginMismatch)
+                outcome = "bad_input" if mismatch else status_of(error).outcome
                 raise
             except asyncio.CancelledError:
                 outcome = "cancelled"
@@ -211,8 +228,13 @@ class Handlers:
         return loaded
 
     def _runner(self, revision: LoadedRevision) -> BranchRunner:
-        def observe(encoder: str, latency_s: float) -> None:
+        def observe(encoder: str, latency_s: float, served: elastic.Served | None) -> None:
             self.metrics.observe_engine(encoder, revision.name, latency_s)
+            if served is not None:
+                self.metrics.observe_shape(
+                    encoder, revision.name, served.way, served.padded_share,
+                    cut=served.degraded is not None,
+                )  # fmt: skip
 
         return BranchRunner(revision, self.clock, observe)
 

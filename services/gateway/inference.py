@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from services.engines.elastic.engine import Served
+from services.gateway.encoders import LoadedEncoder
+from services.gateway.origins import DEGRADED, ENCODER, ENGINE, told_origins
 from services.gateway.requests import PCM16, Answer, Medium, MultimodalRequest
 from services.gateway.revision import LoadedRevision
 from services.gateway.tensors import WireTensor, datatype_of, make_bytes
@@ -100,6 +103,21 @@ def feeds_of(contract: EncoderContract, request: InferRequest) -> dict[str, npt.
     return feeds
 
 
+def encoder_response(
+    request: InferRequest, revision: str, request_id: str, encoder: LoadedEncoder, served: Served
+) -> InferResponse:
+    """One encoder's tensors, and what made them."""
+    parameters: dict[str, Parameter] = {
+        ENCODER: encoder.fingerprint,
+        ENGINE: served.engine,
+        "degraded": served.degraded is not None,
+    }
+    if served.degraded is not None:
+        parameters[DEGRADED] = served.degraded
+    outputs = wire_outputs(served.outputs, request.outputs)
+    return InferResponse(request.model, revision, request_id, outputs, parameters)
+
+
 def wire_outputs(
     outputs: Mapping[str, npt.NDArray[Any]], wanted: tuple[str, ...]
 ) -> tuple[WireTensor, ...]:
@@ -178,7 +196,12 @@ def pipeline_response(answer: Answer, request: InferRequest) -> InferResponse:
                 remedy=f"Use: {', '.join(tensors)}.",
             )
     outputs = tuple(tensors[name] for name in request.outputs or tensors)
-    parameters: dict[str, Parameter] = {"degraded": answer.degraded}
+    reasons = {name: report.reason for name, report in answer.branches.items() if report.reason}
+    parameters: dict[str, Parameter] = {
+        "degraded": answer.degraded,
+        **told_origins(answer.origins),
+        **({DEGRADED: "; ".join(f"{n}: {r}" for n, r in reasons.items())} if reasons else {}),
+    }
     return InferResponse(request.model, answer.revision, answer.request_id, outputs, parameters)
 
 

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from services.engines.elastic.engine import OutsideProfiles
 from services.fusion.mean import fuse_vectors
 from services.fusion.policies import FusedBranch, FusionRound, Ready, Starved, Wait
 from services.gateway.branches import BranchResult, BranchRunner
@@ -126,9 +127,12 @@ class PipelineRunner:
     def _report_to(
         self, fusion_round: FusionRound, name: str, future: asyncio.Future[BranchResult]
     ) -> None:
-        """An unreadable medium is the caller's to repair: raised. Any other failure is masked."""
+        """An unreadable medium is the caller's to repair: raised. Any other failure is masked.
+
+        A shape that no engine takes is one: other branches may still answer.
+        """
         error = future.exception()
-        if isinstance(error, BadInput):
+        if isinstance(error, BadInput) and not isinstance(error, OutsideProfiles):
             raise error
         if error is None and future.result().vector is not None:
             fusion_round.arrived(name)
@@ -165,21 +169,18 @@ class PipelineRunner:
         vector = fuse_vectors([vector for _, vector in vectors], weights)
         answer, catalogue = self.revision.bundle.answer, self.revision.catalogue
         retrieves = answer.kind == "retrieval" and catalogue is not None
+        origins = {n: origin for r in results.values() for n, origin in r.origins.items()}
         return Answer(
             request_id=call.request_id,
             session_id=call.session_id,
             revision=self.revision.name,
             branches={n: _report(futures.get(n), results.get(n)) for n in self.revision.branches},
-            degraded=decision.degraded,
-            encoders=self._fingerprints(results),
+            degraded=decision.degraded or any(r.degraded for r in results.values()),
+            origins=dict(sorted(origins.items())),
             items=catalogue.nearest(vector, answer.top_k) if retrieves and catalogue else (),
             embedding=None if retrieves else vector,
             transcript=next((r.transcript for r in results.values() if r.transcript), None),
         )
-
-    def _fingerprints(self, results: Mapping[str, BranchResult]) -> dict[str, str]:
-        used = sorted({name for result in results.values() for name in result.encoders})
-        return {name: self.revision.encoders[name].fingerprint for name in used}
 
 
 def require_route(revision: LoadedRevision, request: MultimodalRequest) -> None:
@@ -211,7 +212,7 @@ def _report(future: asyncio.Future[BranchResult] | None, used: BranchResult | No
     if future is None:
         return BranchReport("missing")
     if used is not None:
-        return BranchReport("used", round(used.ms, 3))
+        return BranchReport("used", round(used.ms, 3), used.degraded)
     if future.cancelled() or isinstance(future.exception(), _TOO_LATE):
         return BranchReport("late")
     silent = future.exception() is None and future.result().vector is None

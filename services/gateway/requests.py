@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from services.gateway.identifiers import check_identifier
+from services.gateway.origins import ExpectedOrigin
+from validators.contracts.origin import VectorOrigin
 
 Content = bytes | str | npt.NDArray[np.float32]
 
@@ -35,12 +38,14 @@ class Call:
     """What every request has: who asked, when it arrived, how long it may take.
 
     `timeout_ms` None: by the service's SLO. The deadline is fixed from `arrived_ns` (monotonic).
+    `origins`: what the caller's stored vectors come from, where it insists on that.
     """
 
     request_id: str
     arrived_ns: int
     timeout_ms: float | None = None
     session_id: str | None = None
+    origins: tuple[ExpectedOrigin, ...] = ()
 
     @property
     def routing_key(self) -> str:
@@ -80,10 +85,18 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class BranchReport:
-    """`status`: used, missing (not sent), late (not there when the answer was made), failed."""
+    """`status`: used, missing (not sent), late (not there when the answer was made), failed.
+
+    `reason` says what of the input was left out, where something was.
+    """
 
     status: str
     ms: float | None = None
+    reason: str | None = None
+
+    def document(self) -> dict[str, Any]:
+        told = {"status": self.status, "ms": self.ms}
+        return told if self.reason is None else {**told, "reason": self.reason}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +108,23 @@ class Answer:
     revision: str
     branches: dict[str, BranchReport]
     degraded: bool
-    encoders: dict[str, str] = field(default_factory=dict)  # name -> fingerprint
+    origins: Mapping[str, VectorOrigin] = field(default_factory=dict)  # by encoder
     items: tuple[Item, ...] = ()
     embedding: npt.NDArray[np.float32] | None = None
     transcript: str | None = None
 
+    @property
+    def encoders(self) -> dict[str, str]:
+        """Fingerprint of each encoder version that took part."""
+        return {name: origin.encoder for name, origin in self.origins.items()}
+
+    @property
+    def engines(self) -> dict[str, str]:
+        """Digest of each engine that ran."""
+        return {name: origin.engine for name, origin in self.origins.items()}
+
     def document(self) -> dict[str, Any]:
         """The JSON answer."""
-        reports = {
-            name: {"status": report.status, "ms": report.ms}
-            for name, report in self.branches.items()
-        }
         document: dict[str, Any] = {
             "request_id": self.request_id,
             "session_id": self.session_id,
@@ -113,9 +132,10 @@ class Answer:
             "items": [
                 {"id": item.id, "caption": item.caption, "score": item.score} for item in self.items
             ],
-            "branches": reports,
+            "branches": {name: report.document() for name, report in self.branches.items()},
             "degraded": self.degraded,
             "encoders": self.encoders,
+            "engines": self.engines,
         }
         if self.embedding is not None:
             document["embedding"] = self.embedding.tolist()

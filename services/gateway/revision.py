@@ -2,53 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from services.gateway.catalogue import Catalogue
+from services.gateway.encoders import (
+    Adapter,
+    CountShape,
+    LoadedEncoder,
+    Loaders,
+    Transcribe,
+    load_encoder,
+)
 from services.gateway.folder import BundleFolder, open_folder
-from validators.contracts.bundle import Bundle, BundledEngine
+from services.gateway.mixing import require_catalogue
+from validators.contracts.bundle import Bundle
 from validators.contracts.digest import Digest
-from validators.contracts.encoder import EncoderContract, PreprocessSpec
-from validators.contracts.engine import EngineState
-from validators.contracts.errors import ModalgateError, NotFound, Refused, Unsupported
-from validators.contracts.pipeline import AdapterEntry, Branch
-from validators.contracts.ports import RunningEngine, Tensors, Verifier
-
-Array = npt.NDArray[Any]
-ReadAsset = Callable[[Digest], bytes]
-Preprocess = Callable[[Any], Mapping[str, Array]]
-Adapter = Callable[[Array], npt.NDArray[np.float32]]
-Transcribe = Callable[[Tensors, Callable[[], None]], str]
-"""Speech features by name, and a call between steps that raises when time is up → text."""
+from validators.contracts.errors import NotFound, Unsupported
+from validators.contracts.pipeline import Branch
 
 ANSWER_KINDS = ("retrieval", "embedding")
-
-
-@dataclass(frozen=True, slots=True)
-class Loaders:
-    """How the parts of a bundle are brought to life: the wiring decides, tests put their own."""
-
-    verifier: Verifier
-    load_engine: Callable[[bytes, Path], RunningEngine]  # sealed manifest, engine file
-    make_preprocessor: Callable[[PreprocessSpec, ReadAsset], Preprocess]
-    load_adapter: Callable[[AdapterEntry, bytes | None], Adapter]
-    make_transcriber: Callable[[EncoderContract, RunningEngine, ReadAsset], Transcribe]
-
-
-@dataclass(frozen=True, slots=True)
-class LoadedEncoder:
-    """An engine with its contract. A decoder is fed by its branch: it has no preprocessing."""
-
-    contract: EncoderContract
-    fingerprint: Digest
-    engine: RunningEngine
-    preprocess: Preprocess | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +60,18 @@ class LoadedRevision:
 
 
 def load_revision(
-    name: str, path: Path, loaders: Loaders, expected: Digest | None = None
+    name: str,
+    path: Path,
+    loaders: Loaders,
+    expected: Digest | None = None,
+    *,
+    count_shape: CountShape = lambda encoder, outcome: None,
 ) -> LoadedRevision:
     """The revision in a materialised bundle folder, every part of it checked.
 
     Raises:
-        Refused: a signature, digest, state or host does not hold.
+        Refused: a signature, digest, state or host does not hold; or the catalogue's vectors come
+            from another encoder version.
         NotFound: something is missing.  Unsupported: a policy or answer that is not served here.
     """
     folder = open_folder(path, loaders.verifier, expected)
@@ -104,51 +84,21 @@ def load_revision(
     encoders: dict[str, LoadedEncoder] = {}
     try:
         for item in bundle.encoders:
-            encoders[item.contract.name] = _load_encoder(item.contract.name, folder, loaders)
+            encoders[item.contract.name] = load_encoder(
+                item.contract.name, name, folder, loaders, count_shape
+            )
         branches = {
             branch.modality: _load_branch(branch, folder, encoders, loaders)
             for branch in bundle.branches
         }
         _require_joined(branches)
-    except ModalgateError:
+        if catalogue is not None:
+            require_catalogue(catalogue.origins, bundle.branches, encoders)
+    except BaseException:
         for encoder in encoders.values():
             encoder.engine.close()
         raise
     return LoadedRevision(name, bundle.digest, bundle, encoders, branches, catalogue)
-
-
-def _load_encoder(name: str, folder: BundleFolder, loaders: Loaders) -> LoadedEncoder:
-    bundled = folder.bundle.encoder(name)
-    entry = folder.bundle.deployed_engine(name)
-    if entry.state is not EngineState.VERIFIED:
-        raise Refused(
-            f"the engine of {name} is {entry.state.value}, not VERIFIED",
-            where=entry.key,
-            remedy="Verify it on this kind of host, then release again.",
-        )
-    preprocess = None
-    if any(name == branch.encoder for branch in folder.bundle.branches):
-        preprocess = loaders.make_preprocessor(bundled.contract.preprocess, folder.read)
-    engine = loaders.load_engine(folder.read(entry.manifest), folder.file(entry.engine))
-    _require_same(engine, entry, bundled.onnx)
-    return LoadedEncoder(bundled.contract, bundled.fingerprint, engine, preprocess)
-
-
-def _require_same(engine: RunningEngine, entry: BundledEngine, onnx: Digest) -> None:
-    """A manifest may be sealed and true, and still be another engine's.
-
-    `onnx` is what the encoder's fingerprint is of. An engine with a precision baked in was compiled
-    from another file, which its key names; its sealed manifest says what that was baked from.
-    """
-    manifest = engine.manifest
-    seen = (manifest.key, manifest.engine, manifest.spec.encoder, manifest.source)
-    if seen != (entry.key, entry.engine, entry.encoder, onnx):
-        engine.close()
-        raise Refused(
-            f"the sealed manifest is not that of the engine of {entry.encoder}",
-            where=entry.manifest,
-            remedy="Release again.",
-        )
 
 
 def _load_branch(

@@ -15,6 +15,9 @@ _LATENCY_BUCKETS_S = (
 """The limits of the SLO classes (0.08, 0.3, 5) and the soft limit (0.25) are bounds of a bucket."""
 
 
+_SHARE_BUCKETS = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 0.9, 1.0)
+
+
 class GatewayMetrics:
     """Counters, gauges and histograms of one gateway process."""
 
@@ -54,6 +57,31 @@ class GatewayMetrics:
             ("revision",),
             registry=self.registry,
         )
+        self._padded = Histogram(
+            "modalgate_padded_work_ratio",
+            "Share of an engine call's work that was padding, by how its shape was met.",
+            ("encoder", "revision", "way"),
+            buckets=_SHARE_BUCKETS,
+            registry=self.registry,
+        )
+        self._cut = Counter(
+            "modalgate_cut_answers_total",
+            "Engine calls whose input was cut, so that the answer is degraded.",
+            ("encoder", "revision"),
+            registry=self.registry,
+        )
+        self._swaps = Counter(
+            "modalgate_engine_swaps_total",
+            "Engines that were replaced while they served.",
+            ("encoder", "revision"),
+            registry=self.registry,
+        )
+        self._shape_requests = Counter(
+            "modalgate_shape_requests_total",
+            "Engines asked for, for shapes that no profile covers, by what became of it.",
+            ("encoder", "outcome"),
+            registry=self.registry,
+        )
         self._queue_rows = self._gauge("modalgate_queue_rows", "Rows that wait for a worker.")
         self._queue_bytes = self._gauge("modalgate_queue_bytes", "Bytes that wait for a worker.")
         self._running = self._gauge("modalgate_engine_running", "Jobs that run in a worker.")
@@ -70,6 +98,21 @@ class GatewayMetrics:
 
     def observe_engine(self, encoder: str, revision: str, latency_s: float) -> None:
         self._engine.labels(encoder, revision).observe(latency_s)
+
+    def observe_shape(
+        self, encoder: str, revision: str, way: str, padded_share: float, *, cut: bool
+    ) -> None:
+        """How one engine call was run: inside a profile, padded into one, split or cut."""
+        self._padded.labels(encoder, revision, way).observe(padded_share)
+        if cut:
+            self._cut.labels(encoder, revision).inc()
+
+    def count_swap(self, encoder: str, revision: str) -> None:
+        self._swaps.labels(encoder, revision).inc()
+
+    def count_shape_request(self, encoder: str, outcome: str) -> None:
+        """`outcome`: filed, known, dropped, beyond (too large), surplus (one shape too many)."""
+        self._shape_requests.labels(encoder, outcome).inc()
 
     def observe_queue(self, rows: int, size_bytes: int, running: int) -> None:
         self._queue_rows.set(rows)

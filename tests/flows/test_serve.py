@@ -97,8 +97,12 @@ async def test_a_process_serves_a_real_engine_and_ends_cleanly(real: Real, tmp_p
         response = await client.post("/v2/models/image/infer", json={"inputs": [tensor]})
         assert [o["shape"] for o in response.json()["outputs"]] == [[4, 8], [4, 4]]
         over = {**tensor, "shape": [5, 3, 16, 16], "data": [0.0] * 5 * 768}
-        outside = await client.post("/v2/models/image/infer", json={"inputs": [over]})
-        assert outside.status_code == 400, outside.text  # beyond every profile of the engine
+        split = await client.post("/v2/models/image/infer", json={"inputs": [over]})
+        assert [o["shape"] for o in split.json()["outputs"]] == [[5, 8], [5, 4]], split.text
+        many = {**tensor, "shape": [33, 3, 16, 16], "data": [0.0] * 33 * 768}
+        outside = await client.post("/v2/models/image/infer", json={"inputs": [many]})
+        assert outside.status_code == 400, outside.text  # more parts than a batch is split into
+        assert "batch 4" in outside.json()["error"]
         assert state["admin_url"].startswith("http://127.0.0.1:")
 
 

@@ -72,5 +72,5 @@ def siblings_of(engines: Iterable[EngineManifest]) -> frozenset[frozenset[Digest
     return frozenset(
         frozenset((one.engine, other.engine))
         for one, other in combinations(verified, 2)
-        if (one.spec.encoder, one.spec.onnx) == (other.spec.encoder, other.spec.onnx)
+        if (one.spec.encoder, one.source) == (other.spec.encoder, other.source)
     )

@@ -67,8 +67,12 @@ class ElasticEngine:
         policy: ElasticPolicy | None = None,
         *,
         file_shape: FileShape | None = None,
+        told: Callable[[str], None] = lambda outcome: None,
     ) -> None:
-        """Raises BadInput where the engine's profiles contradict its contract."""
+        """`told` hears what became of each shape that was worth a request, or too much for one.
+
+        Raises BadInput where the engine's profiles contradict its contract.
+        """
         manifest, policy = engine.manifest, policy or ElasticPolicy()
         plan = ServingPlan(manifest, policy)
         self._policy = policy
@@ -79,6 +83,7 @@ class ElasticEngine:
             plan.largest, factor=policy.max_request_factor, most=policy.max_requests
         )
         self._file_shape = file_shape
+        self._told = told
         self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()  # of wishes, counts and history
         self._swapping = threading.Lock()
@@ -181,9 +186,9 @@ class ElasticEngine:
             return
         with self._lock:
             wish, rounded = self._wishes.consider(sizes)
-            if wish in (Wish.BEYOND, Wish.SURPLUS):
-                self._counts[wish.value] += 1
-        if wish is Wish.NEW:
+        if wish in (Wish.BEYOND, Wish.SURPLUS):
+            self._settled(rounded, wish.value)
+        elif wish is Wish.NEW:
             self._file_shape(key, rounded, lambda outcome: self._settled(rounded, outcome))
 
     def _settled(self, sizes: Sizes, outcome: str) -> None:
@@ -191,6 +196,7 @@ class ElasticEngine:
             self._counts[outcome] += 1
             if outcome == "dropped":
                 self._wishes.dropped(sizes)
+        self._told(outcome)
 
 
 def _run(generation: Generation, decision: Decision, feeds: Tensors) -> Served:

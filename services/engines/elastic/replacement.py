@@ -26,6 +26,11 @@ def require_replacement(old: EngineManifest, new: EngineManifest) -> None:
             where=where,
             remedy="Build it from the ONNX file, backend and precision of the deployed engine.",
         )
+    if old.source != new.source:
+        raise Refused(
+            "the new engine's ONNX file was baked from another model",
+            where=where, remedy="Build it from the encoder's own model.",
+        )  # fmt: skip
     if (old.inputs, old.outputs) != (new.inputs, new.outputs):
         raise Refused(
             "an engine of another contract cannot take the place of this one",

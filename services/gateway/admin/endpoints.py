@@ -39,6 +39,11 @@ class NewRevision(msgspec.Struct, forbid_unknown_fields=True):
     bundle: str | None = None
 
 
+class NewEngine(msgspec.Struct, forbid_unknown_fields=True):
+    manifest: str
+    engine: str
+
+
 class NewTraffic(msgspec.Struct, forbid_unknown_fields=True):
     stable: str | None
     canary: str | None = None
@@ -60,6 +65,10 @@ class AdminEndpoints:
             Route("/admin/stats", guard(self.stats), methods=["GET"]),
             Route("/admin/revisions", guard(self.add), methods=["POST"]),
             Route("/admin/revisions/{name}", guard(self.remove), methods=["DELETE"]),
+            Route(
+                "/admin/revisions/{name}/engines/{encoder}", guard(self.replace), methods=["PUT"]
+            ),
+            Route("/admin/shapes", guard(self.shapes), methods=["GET"]),
             Route("/admin/traffic", guard(self.route), methods=["PUT"]),
         ]
 
@@ -85,6 +94,29 @@ class AdminEndpoints:
     async def remove(self, request: Request) -> Response:
         await self._handlers.remove(request.path_params["name"])
         return self._status()
+
+    async def replace(self, request: Request) -> Response:
+        wanted = await self._read(request, NewEngine)
+        manifest, engine = Path(wanted.manifest), Path(wanted.engine)
+        if not (manifest.is_absolute() and engine.is_absolute()):
+            raise BadInput(
+                "an engine is given by two absolute paths",
+                where="manifest, engine",
+                remedy="Give the path of its sealed manifest, and of its own file.",
+            )
+        names = request.path_params
+        now = await self._handlers.replace(names["name"], names["encoder"], manifest, engine)
+        document = {
+            "revision": names["name"],
+            "encoder": names["encoder"],
+            "key": now.key,
+            "engine": now.engine,
+            "profiles": now.spec.profiles,
+        }
+        return json_response(plain(document))
+
+    async def shapes(self, _: Request) -> Response:
+        return json_response(plain(self._handlers.shapes()))
 
     async def route(self, request: Request) -> Response:
         wanted = await self._read(request, NewTraffic)

@@ -5,13 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from services.gateway.encoders import LoadedEncoder
 from services.gateway.revision import LoadedRevision
 from services.gateway.revisions import Revisions
 from services.gateway.traffic import Traffic
 from validators.contracts.deployment import RevisionStats, RevisionStatus
 from validators.contracts.digest import Digest
-from validators.contracts.errors import Conflict
+from validators.contracts.engine import EngineManifest
+from validators.contracts.errors import Conflict, NotFound, TooLarge
+
+Replace = Callable[[LoadedRevision, LoadedEncoder, bytes, Path], None]
+"""Another engine for an encoder: sealed manifest's document, engine's file. Blocking."""
+
+MAX_MANIFEST_BYTES = 16 * 1024 * 1024
 
 Load = Callable[[str, Path, Digest | None], LoadedRevision]
 """Name, materialised folder, the digest it must have → a revision. Blocking."""
@@ -20,9 +28,10 @@ Load = Callable[[str, Path, Digest | None], LoadedRevision]
 class AdminHandlers:
     """Loads, unloads and routes. One change at a time; requests go on meanwhile."""
 
-    def __init__(self, revisions: Revisions, load: Load) -> None:
+    def __init__(self, revisions: Revisions, load: Load, replace: Replace) -> None:
         self._revisions = revisions
         self._load = load
+        self._replace = replace
         self._lock = asyncio.Lock()
 
     @property
@@ -68,6 +77,42 @@ class AdminHandlers:
                 revision.close()
                 raise
 
+    async def replace(
+        self, name: str, encoder: str, manifest: Path, engine: Path
+    ) -> EngineManifest:
+        """Swap in another engine of an encoder while requests go on; returns what serves now.
+
+        Raises:
+            NotFound: no such revision, encoder or file.  Conflict: the revision is leaving.
+            Refused: the engine does not verify, or is no replacement; the old one goes on.
+        """
+        async with self._lock:
+            served = self._revisions.find(name)
+            if served is None:
+                raise NotFound(f"there is no revision {name[:80]!r}", where=name[:80])
+            loaded = served.revision.encoder(encoder)
+            if served.leaving:
+                raise Conflict(f"revision {name!r} is leaving", where=name)
+            with self._revisions.lease(served):
+                sealed = await asyncio.to_thread(_read_manifest, manifest)
+                await asyncio.to_thread(self._replace, served.revision, loaded, sealed, engine)
+                return loaded.engine.manifest
+
+    def shapes(self) -> list[dict[str, Any]]:
+        """What each encoder of each revision was asked for, beside what it is compiled for."""
+        return [
+            {
+                "revision": served.revision.name,
+                "encoder": name,
+                "engine": encoder.engine.manifest.engine,
+                "profiles": encoder.engine.manifest.spec.profiles,
+                "recorded": encoder.engine.recorded(),
+                "counts": encoder.engine.counts(),
+            }
+            for served in self._revisions.all()
+            for name, encoder in served.revision.encoders.items()
+        ]
+
     async def remove(self, name: str) -> None:
         """Drain and unload a revision. Raises NotFound; Conflict where it has traffic."""
         revision = await self._revisions.remove(name)
@@ -77,3 +122,15 @@ class AdminHandlers:
         """Swap the traffic split. Raises NotFound where it names what is not loaded."""
         async with self._lock:
             self._revisions.set_traffic(traffic)
+
+
+def _read_manifest(path: Path) -> bytes:
+    try:
+        size = path.stat().st_size
+        if size > MAX_MANIFEST_BYTES:
+            raise TooLarge(f"a manifest of {size} bytes is none", where=path.name)
+        return path.read_bytes()
+    except OSError as error:
+        raise NotFound(
+            f"the sealed manifest cannot be read: {error.strerror}", where=path.name
+        ) from error

@@ -113,11 +113,12 @@ def encode_answer(answer: Answer) -> pbm.MultiModalAnswer:
         ],
         transcript=answer.transcript,
         branches={
-            name: message.Branch(status=report.status, ms=report.ms)
+            name: message.Branch(status=report.status, ms=report.ms, reason=report.reason)
             for name, report in answer.branches.items()
         },
         degraded=answer.degraded,
         encoders=answer.encoders,
+        engines=answer.engines,
         embedding=None if answer.embedding is None else answer.embedding.tolist(),
     )
 

@@ -21,6 +21,7 @@ from services.gateway.grpc.converters import (
 from services.gateway.grpc.errors import with_statuses
 from services.gateway.handlers import Handlers
 from services.gateway.identifiers import check_identifier, parse_timeout_ms
+from services.gateway.origins import HEADER, parse_origins
 from services.gateway.requests import Call
 
 _LEAST_S = 1e-6
@@ -117,6 +118,7 @@ class GrpcEndpoints:
             arrived_ns=arrived_ns,
             timeout_ms=min(known) if known else None,
             session_id=check_identifier(_text(headers.get("x-session-id"))),
+            origins=parse_origins(_text(headers.get(HEADER))),
         )
 
 

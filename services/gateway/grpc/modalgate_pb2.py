@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%services/gateway/grpc/modalgate.proto\x12\x0cmodalgate.v1\"\xf0\x01\n\x11MultiModalRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x13\n\x0bimage_bytes\x18\x02 \x03(\x0c\x12\x11\n\x04text\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x16\n\taudio_pcm\x18\x04 \x01(\x0cH\x01\x88\x01\x01\x12?\n\x08metadata\x18\x05 \x03(\x0b\x32-.modalgate.v1.MultiModalRequest.MetadataEntry\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x07\n\x05_textB\x0c\n\n_audio_pcm\"\xbc\x04\n\x10MultiModalAnswer\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\t\x12\x32\n\x05items\x18\x04 \x03(\x0b\x32#.modalgate.v1.MultiModalAnswer.Item\x12\x17\n\ntranscript\x18\x05 \x01(\tH\x00\x88\x01\x01\x12>\n\x08\x62ranches\x18\x06 \x03(\x0b\x32,.modalgate.v1.MultiModalAnswer.BranchesEntry\x12\x10\n\x08\x64\x65graded\x18\x07 \x01(\x08\x12>\n\x08\x65ncoders\x18\x08 \x03(\x0b\x32,.modalgate.v1.MultiModalAnswer.EncodersEntry\x12\x11\n\tembedding\x18\t \x03(\x02\x1a\x32\n\x04Item\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0f\n\x07\x63\x61ption\x18\x02 \x01(\t\x12\r\n\x05score\x18\x03 \x01(\x02\x1a\x30\n\x06\x42ranch\x12\x0e\n\x06status\x18\x01 \x01(\t\x12\x0f\n\x02ms\x18\x02 \x01(\x01H\x00\x88\x01\x01\x42\x05\n\x03_ms\x1aV\n\rBranchesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x34\n\x05value\x18\x02 \x01(\x0b\x32%.modalgate.v1.MultiModalAnswer.Branch:\x02\x38\x01\x1a/\n\rEncodersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\r\n\x0b_transcript2W\n\nMultiModal\x12I\n\x06\x41nswer\x12\x1f.modalgate.v1.MultiModalRequest\x1a\x1e.modalgate.v1.MultiModalAnswerb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%services/gateway/grpc/modalgate.proto\x12\x0cmodalgate.v1\"\xf0\x01\n\x11MultiModalRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x13\n\x0bimage_bytes\x18\x02 \x03(\x0c\x12\x11\n\x04text\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x16\n\taudio_pcm\x18\x04 \x01(\x0cH\x01\x88\x01\x01\x12?\n\x08metadata\x18\x05 \x03(\x0b\x32-.modalgate.v1.MultiModalRequest.MetadataEntry\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x07\n\x05_textB\x0c\n\n_audio_pcm\"\xca\x05\n\x10MultiModalAnswer\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\t\x12\x32\n\x05items\x18\x04 \x03(\x0b\x32#.modalgate.v1.MultiModalAnswer.Item\x12\x17\n\ntranscript\x18\x05 \x01(\tH\x00\x88\x01\x01\x12>\n\x08\x62ranches\x18\x06 \x03(\x0b\x32,.modalgate.v1.MultiModalAnswer.BranchesEntry\x12\x10\n\x08\x64\x65graded\x18\x07 \x01(\x08\x12>\n\x08\x65ncoders\x18\x08 \x03(\x0b\x32,.modalgate.v1.MultiModalAnswer.EncodersEntry\x12\x11\n\tembedding\x18\t \x03(\x02\x12<\n\x07\x65ngines\x18\n \x03(\x0b\x32+.modalgate.v1.MultiModalAnswer.EnginesEntry\x1a\x32\n\x04Item\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0f\n\x07\x63\x61ption\x18\x02 \x01(\t\x12\r\n\x05score\x18\x03 \x01(\x02\x1aP\n\x06\x42ranch\x12\x0e\n\x06status\x18\x01 \x01(\t\x12\x0f\n\x02ms\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x13\n\x06reason\x18\x03 \x01(\tH\x01\x88\x01\x01\x42\x05\n\x03_msB\t\n\x07_reason\x1aV\n\rBranchesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x34\n\x05value\x18\x02 \x01(\x0b\x32%.modalgate.v1.MultiModalAnswer.Branch:\x02\x38\x01\x1a/\n\rEncodersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a.\n\x0c\x45nginesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\r\n\x0b_transcript2W\n\nMultiModal\x12I\n\x06\x41nswer\x12\x1f.modalgate.v1.MultiModalRequest\x1a\x1e.modalgate.v1.MultiModalAnswerb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,20 +37,24 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MULTIMODALANSWER_BRANCHESENTRY']._serialized_options = b'8\001'
   _globals['_MULTIMODALANSWER_ENCODERSENTRY']._loaded_options = None
   _globals['_MULTIMODALANSWER_ENCODERSENTRY']._serialized_options = b'8\001'
+  _globals['_MULTIMODALANSWER_ENGINESENTRY']._loaded_options = None
+  _globals['_MULTIMODALANSWER_ENGINESENTRY']._serialized_options = b'8\001'
   _globals['_MULTIMODALREQUEST']._serialized_start=56
   _globals['_MULTIMODALREQUEST']._serialized_end=296
   _globals['_MULTIMODALREQUEST_METADATAENTRY']._serialized_start=226
   _globals['_MULTIMODALREQUEST_METADATAENTRY']._serialized_end=273
   _globals['_MULTIMODALANSWER']._serialized_start=299
-  _globals['_MULTIMODALANSWER']._serialized_end=871
-  _globals['_MULTIMODALANSWER_ITEM']._serialized_start=619
-  _globals['_MULTIMODALANSWER_ITEM']._serialized_end=669
-  _globals['_MULTIMODALANSWER_BRANCH']._serialized_start=671
-  _globals['_MULTIMODALANSWER_BRANCH']._serialized_end=719
-  _globals['_MULTIMODALANSWER_BRANCHESENTRY']._serialized_start=721
-  _globals['_MULTIMODALANSWER_BRANCHESENTRY']._serialized_end=807
-  _globals['_MULTIMODALANSWER_ENCODERSENTRY']._serialized_start=809
-  _globals['_MULTIMODALANSWER_ENCODERSENTRY']._serialized_end=856
-  _globals['_MULTIMODAL']._serialized_start=873
-  _globals['_MULTIMODAL']._serialized_end=960
+  _globals['_MULTIMODALANSWER']._serialized_end=1013
+  _globals['_MULTIMODALANSWER_ITEM']._serialized_start=681
+  _globals['_MULTIMODALANSWER_ITEM']._serialized_end=731
+  _globals['_MULTIMODALANSWER_BRANCH']._serialized_start=733
+  _globals['_MULTIMODALANSWER_BRANCH']._serialized_end=813
+  _globals['_MULTIMODALANSWER_BRANCHESENTRY']._serialized_start=815
+  _globals['_MULTIMODALANSWER_BRANCHESENTRY']._serialized_end=901
+  _globals['_MULTIMODALANSWER_ENCODERSENTRY']._serialized_start=903
+  _globals['_MULTIMODALANSWER_ENCODERSENTRY']._serialized_end=950
+  _globals['_MULTIMODALANSWER_ENGINESENTRY']._serialized_start=952
+  _globals['_MULTIMODALANSWER_ENGINESENTRY']._serialized_end=998
+  _globals['_MULTIMODAL']._serialized_start=1015
+  _globals['_MULTIMODAL']._serialized_end=1102
 # @@protoc_insertion_point(module_scope)

@@ -28,7 +28,7 @@ class MultiModalRequest(_message.Message):
     def __init__(self, session_id: _Optional[str] = ..., image_bytes: _Optional[_Iterable[bytes]] = ..., text: _Optional[str] = ..., audio_pcm: _Optional[bytes] = ..., metadata: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class MultiModalAnswer(_message.Message):
-    __slots__ = ("request_id", "session_id", "revision", "items", "transcript", "branches", "degraded", "encoders", "embedding")
+    __slots__ = ("request_id", "session_id", "revision", "items", "transcript", "branches", "degraded", "encoders", "embedding", "engines")
     class Item(_message.Message):
         __slots__ = ("id", "caption", "score")
         ID_FIELD_NUMBER: _ClassVar[int]
@@ -39,12 +39,14 @@ class MultiModalAnswer(_message.Message):
         score: float
         def __init__(self, id: _Optional[str] = ..., caption: _Optional[str] = ..., score: _Optional[float] = ...) -> None: ...
     class Branch(_message.Message):
-        __slots__ = ("status", "ms")
+        __slots__ = ("status", "ms", "reason")
         STATUS_FIELD_NUMBER: _ClassVar[int]
         MS_FIELD_NUMBER: _ClassVar[int]
+        REASON_FIELD_NUMBER: _ClassVar[int]
         status: str
         ms: float
-        def __init__(self, status: _Optional[str] = ..., ms: _Optional[float] = ...) -> None: ...
+        reason: str
+        def __init__(self, status: _Optional[str] = ..., ms: _Optional[float] = ..., reason: _Optional[str] = ...) -> None: ...
     class BranchesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -53,6 +55,13 @@ class MultiModalAnswer(_message.Message):
         value: MultiModalAnswer.Branch
         def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[MultiModalAnswer.Branch, _Mapping]] = ...) -> None: ...
     class EncodersEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    class EnginesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
         VALUE_FIELD_NUMBER: _ClassVar[int]
@@ -68,6 +77,7 @@ class MultiModalAnswer(_message.Message):
     DEGRADED_FIELD_NUMBER: _ClassVar[int]
     ENCODERS_FIELD_NUMBER: _ClassVar[int]
     EMBEDDING_FIELD_NUMBER: _ClassVar[int]
+    ENGINES_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     session_id: str
     revision: str
@@ -77,4 +87,5 @@ class MultiModalAnswer(_message.Message):
     degraded: bool
     encoders: _containers.ScalarMap[str, str]
     embedding: _containers.RepeatedScalarFieldContainer[float]
-    def __init__(self, request_id: _Optional[str] = ..., session_id: _Optional[str] = ..., revision: _Optional[str] = ..., items: _Optional[_Iterable[_Union[MultiModalAnswer.Item, _Mapping]]] = ..., transcript: _Optional[str] = ..., branches: _Optional[_Mapping[str, MultiModalAnswer.Branch]] = ..., degraded: _Optional[bool] = ..., encoders: _Optional[_Mapping[str, str]] = ..., embedding: _Optional[_Iterable[float]] = ...) -> None: ...
+    engines: _containers.ScalarMap[str, str]
+    def __init__(self, request_id: _Optional[str] = ..., session_id: _Optional[str] = ..., revision: _Optional[str] = ..., items: _Optional[_Iterable[_Union[MultiModalAnswer.Item, _Mapping]]] = ..., transcript: _Optional[str] = ..., branches: _Optional[_Mapping[str, MultiModalAnswer.Branch]] = ..., degraded: _Optional[bool] = ..., encoders: _Optional[_Mapping[str, str]] = ..., embedding: _Optional[_Iterable[float]] = ..., engines: _Optional[_Mapping[str, str]] = ...) -> None: ...

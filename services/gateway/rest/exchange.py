@@ -13,6 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from services.gateway.executor import expired_error
 from services.gateway.identifiers import check_identifier, parse_timeout_ms
+from services.gateway.origins import HEADER, parse_origins
 from services.gateway.requests import Call
 from validators.contracts.errors import Overloaded, TooLarge, Unsupported
 from validators.contracts.ports import Clock
@@ -87,7 +88,7 @@ def open_call(request: Request, clock: Clock) -> Call:
     """The call's identity and timeout from its headers; call it before the body is read.
 
     Raises:
-        BadInput: a timeout or an id that cannot be used.
+        BadInput: a timeout, an id or an origin that cannot be used.
     """
     arrived_ns = clock.monotonic_ns()
     headers = request.headers
@@ -96,6 +97,7 @@ def open_call(request: Request, clock: Clock) -> Call:
         arrived_ns=arrived_ns,
         timeout_ms=parse_timeout_ms(headers.get("x-request-timeout-ms")),
         session_id=check_identifier(headers.get("x-session-id")),
+        origins=parse_origins(headers.get(HEADER)),
     )
 
 

@@ -128,7 +128,7 @@ def make_handler(gateway: Gateway, admin: bool) -> type[BaseHTTPRequestHandler]:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    for name in ("service", "state-file", "token-file", "trusted-keys"):
+    for name in ("service", "state-file", "token-file", "trusted-keys", "engines"):
         parser.add_argument(f"--{name}", required=True)
     for name in ("rest-port", "grpc-port", "admin-port"):
         parser.add_argument(f"--{name}", type=int, required=True)

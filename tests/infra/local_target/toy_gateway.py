@@ -7,7 +7,7 @@ from pathlib import Path
 
 import flows.serve
 from infra.keys.file import FileSigner
-from services.gateway.revision import Loaders
+from services.gateway.encoders import Loaders
 from tests.services.gateway.toy import Toy
 from validators.contracts.digest import digest_bytes
 from validators.contracts.ports import Verifier

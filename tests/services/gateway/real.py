@@ -26,6 +26,7 @@ from validators.contracts.bundle import (
 from validators.contracts.digest import Digest, canonical_json, digest_bytes, hex_of
 from validators.contracts.encoder import EncoderContract, PreprocessSpec, encoder_fingerprint
 from validators.contracts.engine import EngineState, Precision, ShapeProfile, ShapeRange
+from validators.contracts.origin import VectorOrigin
 from validators.contracts.pipeline import (
     AdapterEntry,
     Answer,
@@ -93,6 +94,9 @@ def make_real(folder: Path, backend: str, *, top_k: int = 1) -> Real:
         ),
         "catalogue.safetensors": save({"vectors": np.eye(3, dtype=np.float32)}),
         "catalogue.json": json.dumps([{"id": c, "caption": c} for c in COLOURS]).encode(),
+        "catalogue-origins.json": canonical_json(
+            {"image": VectorOrigin(encoder_fingerprint(CONTRACT, onnx), manifest.engine)}
+        ),
     }
     nothing = digest_bytes(b"")
     bundle = Bundle(

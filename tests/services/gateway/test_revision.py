@@ -17,7 +17,13 @@ from validators.contracts.bundle import BUNDLE_FORMAT, Bundle
 from validators.contracts.digest import canonical_json, digest_bytes, hex_of
 from validators.contracts.documents import load
 from validators.contracts.engine import EngineManifest, EngineState
-from validators.contracts.errors import ModalgateError, NotFound, Refused, Unsupported
+from validators.contracts.errors import (
+    ModalgateError,
+    NotFound,
+    Refused,
+    Unavailable,
+    Unsupported,
+)
 from validators.contracts.pipeline import AdapterEntry, Answer, Branch
 
 
@@ -33,7 +39,9 @@ def test_a_signed_bundle_comes_to_life(toy: Toy) -> None:
     assert revision.catalogue is not None
     assert revision.catalogue.dimension == 3
     revision.close()
-    assert all(item.engine.closed for item in revision.encoders.values())  # type: ignore[attr-defined]
+    for item in revision.encoders.values():
+        with pytest.raises(Unavailable):
+            item.engine.run({})
 
 
 def flip(path: Path) -> None:

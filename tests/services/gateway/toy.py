@@ -23,8 +23,9 @@ from safetensors.numpy import save
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from infra.keys.file import FileSigner, open_verifier
+from services.engines.profiles.bounds import shape_profile
 from services.fusion.adapters import load_adapter
-from services.gateway.revision import Loaders
+from services.gateway.encoders import Loaders
 from services.preprocess import make_preprocessor
 from services.preprocess.transcript import make_transcriber
 from validators.contracts.bundle import (
@@ -44,6 +45,7 @@ from validators.contracts.engine import (
     HostIdentity,
     Precision,
 )
+from validators.contracts.origin import VectorOrigin
 from validators.contracts.pipeline import AdapterEntry, Answer, Branch, Fusion
 from validators.contracts.ports import RunningEngine, Tensors
 from validators.contracts.slo import Slo, SloClass
@@ -53,6 +55,9 @@ SERVICE = "colours"
 COLOURS = ("red", "green", "blue")
 SPECIALS = ("<|startoftranscript|>", "<|notimestamps|>", "<|endoftext|>")
 HOST = HostIdentity("cpu", "anywhere")
+LEAST = {"batch": 1, "tokens": 1}
+MOST = {"batch": 8, "tokens": 16}
+"""Corners of every engine's one profile."""
 
 Outputs = dict[str, npt.NDArray[Any]]
 Function = Callable[[Tensors], Outputs]
@@ -210,6 +215,7 @@ class Toy:
             make_preprocessor,
             load_adapter,
             make_transcriber,
+            warm=lambda engine: None,  # a test that counts or stops calls wants its own alone
         )
         return dataclasses.replace(loaders, **parts)
 
@@ -229,7 +235,9 @@ def make_toy(folder: Path, **changes: Any) -> Toy:
         return digest_bytes(data)
 
     keep(TOKENIZER)
-    bundle = dataclasses.replace(_bundle(keep), **changes)
+    bundle = dataclasses.replace(
+        _bundle(keep, changes.get("branches", DEFAULT_BRANCHES)), **changes
+    )
     target = folder / hex_of(bundle.digest)[:12]
     (target / "objects").mkdir(parents=True, exist_ok=True)
     for digest, data in objects.items():
@@ -240,16 +248,19 @@ def make_toy(folder: Path, **changes: Any) -> Toy:
     return Toy(target, bundle.digest, signer, trusted)
 
 
-def _bundle(keep: Callable[[bytes], Digest]) -> Bundle:
+def _bundle(keep: Callable[[bytes], Digest], branches: tuple[Branch, ...]) -> Bundle:
     engines, encoders = [], []
+    made: dict[str, VectorOrigin] = {}
     for contract in CONTRACTS:
         onnx = digest_bytes(contract.name.encode())
-        spec = EngineSpec(contract.name, onnx, "numpy", "2", Precision.FP32, (), HOST)
+        profiles = (shape_profile(contract.inputs, LEAST, LEAST, MOST),)
+        spec = EngineSpec(contract.name, onnx, "numpy", "2", Precision.FP32, profiles, HOST)
         engine = keep(contract.name.encode())
         manifest = EngineManifest(
             spec.key, spec, engine, len(contract.name), EngineState.VERIFIED,
-            digest_bytes(b"log"), (),
+            digest_bytes(b"log"), (), inputs=contract.inputs, outputs=contract.outputs,
         )  # fmt: skip
+        made[contract.name] = VectorOrigin(encoder_fingerprint(contract, onnx), engine)
         engines.append(
             BundledEngine(
                 contract.name, "numpy", HOST, Precision.FP32, EngineState.VERIFIED, True,
@@ -265,6 +276,9 @@ def _bundle(keep: Callable[[bytes], Digest]) -> Bundle:
         "catalogue.json": json.dumps(
             [{"id": colour, "caption": f"something {colour}"} for colour in COLOURS]
         ).encode(),
+        "catalogue-origins.json": canonical_json(
+            {branch.modality: made[branch.encoder] for branch in branches if branch.adapter}
+        ),
     }
     nothing = digest_bytes(b"")
     return Bundle(

@@ -25,6 +25,7 @@ def test_an_engine_that_reaches_as_far_may_replace(profiles: tuple[object, ...])
         (CountingEngine(onnx=digest_bytes(b"x")).manifest, "another ONNX file"),
         (CountingEngine(backend="openvino").manifest, "another backend"),
         (CountingEngine(precision=Precision.BF16).manifest, "bf16, not fp32"),
+        (dataclasses.replace(OLD, source_onnx=digest_bytes(b"x")), "baked from another"),
         (dataclasses.replace(OLD, inputs=OLD.inputs[:1]), "another contract"),
         (dataclasses.replace(OLD, outputs=()), "another contract"),
         (dataclasses.replace(OLD, state=EngineState.BUILT), "not VERIFIED"),

@@ -153,6 +153,7 @@ async def test_one_message_holds_everything_a_user_sends(stub: Stub, colour: str
     )
     assert not answer.degraded
     assert set(answer.encoders) == {"image", "text", "speech", "speech_decoder"}
+    assert set(answer.engines) == set(answer.encoders)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from services.gateway.settings import GatewaySettings
 from tests.services.gateway import toy as t
 from tests.services.gateway.conftest import StartGateway, until
 from validators.contracts.engine import ShapeProfile, ShapeRange
+from validators.contracts.origin import VectorOrigin
 from validators.contracts.ports import Tensors
 
 HEADER_LENGTH = "Inference-Header-Content-Length"
@@ -95,7 +96,7 @@ async def test_an_answer_says_what_it_used(client: httpx.AsyncClient) -> None:
     assert answer["degraded"] is False
     assert answer["branches"]["text"]["status"] == "used"
     assert answer["branches"]["image"] == {"status": "missing", "ms": None}
-    assert set(answer["encoders"]) == {"text"}
+    assert answer["encoders"].keys() == answer["engines"].keys() == {"text"}
     assert len(answer["items"]) == 2
     assert answer["items"][0]["caption"] == "something red"
 
@@ -195,10 +196,19 @@ async def test_modalities_without_a_branch_are_an_unsupported_combination(
         assert response.json()["error"]["what"] == "unsupported combination: audio + text"
 
 
+def origins(gateway: Gateway) -> dict[str, VectorOrigin]:
+    served = gateway.revisions.find("r1")
+    assert served is not None
+    return {name: encoder.origin for name, encoder in served.revision.encoders.items()}
+
+
 # -- the Open Inference Protocol ----------------------------------------------------------
 
 
-async def test_json_tensors_go_through_an_encoder(client: httpx.AsyncClient) -> None:
+async def test_json_tensors_go_through_an_encoder(
+    client: httpx.AsyncClient, gateway: Gateway
+) -> None:
+    origin = origins(gateway)["image"]
     pixels = np.zeros((2, 3, 8, 8), np.float32)
     pixels[0, 0] = pixels[1, 2] = 1
     tensor = {
@@ -212,7 +222,11 @@ async def test_json_tensors_go_through_an_encoder(client: httpx.AsyncClient) -> 
         "model_name": "image",
         "model_version": "r1",
         "id": "7",
-        "parameters": {},
+        "parameters": {
+            "modalgate.encoder": origin.encoder,
+            "modalgate.engine": origin.engine,
+            "degraded": False,
+        },
         "outputs": [
             {"name": "features", "datatype": "FP32", "shape": [2, 3], "data": [1, 0, 0, 0, 0, 1]}
         ],
@@ -246,7 +260,7 @@ async def test_binary_tensors_go_in_and_out(client: httpx.AsyncClient) -> None:
     assert np.frombuffer(response.content[split:], "<f4").tolist() == [1, 1, 1]
 
 
-async def test_the_whole_pipeline_is_a_model(client: httpx.AsyncClient) -> None:
+async def test_the_whole_pipeline_is_a_model(client: httpx.AsyncClient, gateway: Gateway) -> None:
     samples = t.tone("blue")
     body = {
         "inputs": [
@@ -260,7 +274,12 @@ async def test_the_whole_pipeline_is_a_model(client: httpx.AsyncClient) -> None:
     assert outputs["ids"][0] == "blue"
     assert outputs["captions"][0] == "something blue"
     assert outputs["transcript"] == ["blue"]
-    assert response.json()["parameters"] == {"degraded": False}
+    made = {name: origin for name, origin in origins(gateway).items() if name != "image"}
+    assert response.json()["parameters"] == {
+        "degraded": False,
+        "modalgate.encoder": ",".join(f"{n}={made[n].encoder}" for n in sorted(made)),
+        "modalgate.engine": ",".join(f"{n}={made[n].engine}" for n in sorted(made)),
+    }
 
 
 def _infer(**changes: Any) -> dict[str, Any]:
