@@ -22,7 +22,7 @@ JSON, TABLE = "compatibility-matrix.json", "compatibility-matrix.md"
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What one run of the flow found. No time stamp: the same findings are the same object."""
+    """What one run of the flow found."""
 
     service: str
     verdict: Verdict

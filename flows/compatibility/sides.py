@@ -128,7 +128,9 @@ def side_of_file(workspace: Workspace, path: Path) -> Side:
     exported = {}
     for entry in pipeline.encoders:
         exported[entry.name] = export.fn(run, entry)
-    return Side(path.name, Role.CANDIDATE, pipeline, path.resolve().parent, exported, {})
+    folder = path.resolve().parent
+    name = f"{folder.name}/{path.name}"
+    return Side(name, Role.CANDIDATE, pipeline, folder, exported, {})
 
 
 def release_of(workspace: Workspace, pipeline: Pipeline, base: Path) -> Release:

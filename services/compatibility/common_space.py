@@ -99,6 +99,7 @@ def _measure(
         refitted_hits=int(again.sum()),
         refitted_lost=int((reference & ~again).sum()),
         refitted_gained=int((again & ~reference).sum()),
+        is_reference=place == meeting.live,
         unusable=max(_unusable(items, meeting.items_map), _unusable(queries, meeting.queries_map)),
     )
     return PairMeasurement(*names, retrieval=seen)

@@ -52,6 +52,7 @@ class PairRetrieval:
     `reference_hits` with the live pair, `refitted_hits` through a map fitted again on other items.
     `lost` are queries that the live pair answers and this one does not, `gained` the reverse;
     `refitted_*` likewise. `unusable` items gave NaN, infinity or the same vector as all others.
+    `is_reference`: this is the live pair itself.
     """
 
     k: int
@@ -65,6 +66,7 @@ class PairRetrieval:
     refitted_lost: int
     refitted_gained: int
     unusable: int = 0
+    is_reference: bool = False
 
     @property
     def recall(self) -> Estimate:
