@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.engines.profiles.bounds import MAX_DIMS
@@ -160,6 +160,7 @@ tolerances = st.fixed_dictionaries(
 
 
 @given(st.dictionaries(st.sampled_from(Precision), tolerances), st.floats(0, 1))
+@settings(deadline=None)
 def test_a_tolerance_is_the_precision_s_own_unless_the_file_says_another(
     stated: dict[Precision, dict[str, float]], task: float
 ) -> None:

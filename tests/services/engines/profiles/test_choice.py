@@ -3,7 +3,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.engines.profiles.choice import (
@@ -55,6 +55,7 @@ recordings = st.lists(
 
 
 @given(recordings, st.integers(1, 6), st.none() | st.integers(1, 4))
+@settings(max_examples=50, deadline=None)
 def test_planned_profiles_cover_the_bounds_within_count_and_memory(
     windows: list[ShapeHistogram], count: int, memory_mb: int | None
 ) -> None:
@@ -101,6 +102,7 @@ def test_bounds_that_do_not_fit_the_memory_are_refused(
 
 
 @given(recordings, recordings)
+@settings(max_examples=50, deadline=None)
 def test_profiles_change_only_for_a_saving_that_is_worth_it(
     past: list[ShapeHistogram], present: list[ShapeHistogram]
 ) -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.engines.profiles.bounds import DimBound
@@ -12,6 +12,7 @@ bounds = st.lists(st.integers(1, 600), min_size=1, max_size=3).map(
 
 
 @given(bounds, st.integers(1, 9))
+@settings(max_examples=100, deadline=None)
 def test_a_ladder_has_at_most_k_rungs_and_covers_the_bounds(dims: list[DimBound], k: int) -> None:
     grids = list(ladders(dims, k))
     top = tuple(bound.maximum for bound in dims)

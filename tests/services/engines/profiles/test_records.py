@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.engines.profiles.histogram import ShapeHistogram, tally
@@ -18,6 +18,7 @@ def window(*tokens: int, dims: tuple[str, ...] = DIMS) -> ShapeHistogram:
 
 
 @given(st.lists(st.lists(st.integers(1, 5000), min_size=1, max_size=30), max_size=MAX_WINDOWS + 5))
+@settings(max_examples=50, deadline=None)
 def test_the_latest_windows_come_back_in_their_order(recorded: list[list[int]]) -> None:
     windows = [window(*tokens) for tokens in recorded]
     document: bytes | None = None
