@@ -24,13 +24,17 @@ from services.engines.profiles.histogram import tally
 from services.engines.profiles.records import read_windows
 from services.preprocess import make_preprocessor
 from validators.contracts.dataset import Dataset
-from validators.contracts.digest import Digest, canonical_json, digest_bytes
+from validators.contracts.digest import Digest, canonical_json
 from validators.contracts.documents import MAX_DOCUMENT_BYTES, load
 from validators.contracts.encoder import EncoderContract
 from validators.contracts.errors import NotFound, Refused
 from validators.contracts.pipeline import AutoProfiles, EncoderEntry
 from validators.contracts.ports import ObjectStore
 from validators.contracts.verdict import Evidence
+
+MINIMUM_RECORDED = 1000
+"""Requests below which a recording says less than the release's own data: the platform's own probes
+of a new revision are recorded too."""
 
 MAX_SAMPLES = 1024
 """Items of the data whose shapes are read, evenly spaced."""
@@ -43,7 +47,7 @@ def plan_profiles(
     """The encoder with the profiles that its engines are to have, and the plan as evidence."""
     step = f"profiles {entry.name}"
     reporter().started(step)
-    recording = _recording(release, entry.name)
+    recorded = recorded_shapes(_recording(release, entry.name), exported.contract)
     new = release.journal.perform(
         f"profiles-{entry.name}",
         {
@@ -51,11 +55,11 @@ def plan_profiles(
             "bounds": entry.profiles,
             "auto": entry.auto,
             "onnx": exported.onnx,
-            "recording": digest_bytes(recording) if recording is not None else None,
+            "recorded": recorded,
             "dataset": clean.digest,
         },
         ProfileChoice,
-        lambda: _choose(release, entry, exported, clean, recording),
+        lambda: _choose(release, entry, exported, clean, recorded),
     )
     choice, digest = _settle(release, entry, new)
     release.write_evidence(f"profiles-{entry.name}.json", canonical_json(choice))
@@ -103,12 +107,12 @@ def _choose(
     entry: EncoderEntry,
     exported: Exported,
     clean: Dataset,
-    recording: bytes | None,
+    recorded: Shapes,
 ) -> ProfileChoice:
     contract, store = exported.contract, release.workspace.store
-    shapes = recorded_shapes(recording, contract)
-    if not shapes.windows:
-        shapes = _shapes_of_data(contract, clean, store, shapes.note)
+    shapes = recorded
+    if not recorded.windows:
+        shapes = _shapes_of_data(contract, clean, store, recorded.note)
     maximum = {item.name: item.maximum for item in bounds_of(contract.inputs, entry.profiles[0])}
     model = onnx.load_model_from_string(store.get(exported.onnx))
     return choose_profiles(entry, shapes, footprint_of(model, maximum))
@@ -129,7 +133,9 @@ def recorded_shapes(recording: bytes | None, contract: EncoderContract) -> Shape
             note=f"the recording was ignored: it is over {', '.join(other)}, and the contract has "
             f"{', '.join(dims)}",
         )
-    return Shapes(Seen.RECORDED, tuple(windows), "" if windows else "nothing was recorded")
+    if sum(item.total for item in windows) < MINIMUM_RECORDED:
+        return Shapes(Seen.RECORDED, note=f"fewer than {MINIMUM_RECORDED} requests were recorded")
+    return Shapes(Seen.RECORDED, tuple(windows))
 
 
 def _shapes_of_data(

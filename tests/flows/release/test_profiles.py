@@ -99,32 +99,41 @@ def test_without_a_recording_the_release_s_own_data_is_planned_for(planning: Pla
 
 
 def test_a_recording_is_planned_for_before_the_data(planning: Planning) -> None:
-    planning.record(window(*[12] * 50, *[5] * 50))
+    planning.record(window(*[12] * 500, *[5] * 500))
     entry, _ = planning.again()
     assert tops(entry.profiles) == [(1, 5), (1, 12), (4, 16)]
     assert (planning.evidence["seen"], planning.evidence["windows"]) == ("recorded", 1)
 
 
 def test_the_same_again_is_recalled_and_a_new_window_is_looked_at(planning: Planning) -> None:
-    planning.record(window(*[12] * 50, *[5] * 50))
+    planning.record(window(*[12] * 500, *[5] * 500))
     first, release = planning.again()
     assert [step.cached for step in release.journal.runs] == [False]
     second, again = planning.again()
     assert [step.cached for step in again.journal.runs] == [True]
     assert (second, again.plans) == (first, release.plans)
-    planning.record(window(*[9] * 500))
+    planning.record(window(*[9] * 5000))
     third, later = planning.again()
     assert [step.cached for step in later.journal.runs] == [False]
     assert (1, 9) in tops(third.profiles)
+
+
+def test_a_few_probes_are_no_recording(planning: Planning) -> None:
+    first, _ = planning.again()
+    for _ in range(3):
+        planning.record(window(*[12] * 300))
+        second, later = planning.again()
+    assert (second, planning.evidence["seen"]) == (first, "data")
+    assert [step.cached for step in later.journal.runs] == [True]
 
 
 @pytest.mark.parametrize("rare", [[], [4], [11, 7]], ids=str)
 def test_a_window_that_would_change_little_leaves_profiles_and_evidence_as_they_are(
     planning: Planning, rare: list[int]
 ) -> None:
-    planning.record(window(*[12] * 50, *[5] * 50))
+    planning.record(window(*[12] * 500, *[5] * 500))
     first, release = planning.again()
-    planning.record(window(*[12] * 50, *[5] * 50, *rare))
+    planning.record(window(*[12] * 500, *[5] * 500, *rare))
     second, later = planning.again()
     assert (second.profiles, later.plans) == (first.profiles, release.plans)
     assert planning.evidence["windows"] == 2
@@ -144,7 +153,7 @@ def test_other_data_is_planned_for_anew(planning: Planning) -> None:
         (b'{"format":1,"wind', "the recording was ignored: not a ShapeRecording document"),
         (append_window(None, window(9, dims=("frames",))), "it is over frames, and the contract"),
         (append_window(None, window(9, dims=("tokens", "batch"))), "it is over tokens, batch"),
-        (append_window(None, window()), "nothing was recorded"),
+        (append_window(None, window()), "fewer than 1000 requests"),
     ],
 )
 def test_a_recording_of_no_use_is_ignored_and_said_so(
