@@ -20,6 +20,10 @@ import numpy as np
 import pytest
 
 from flows.serve import EXIT_CANNOT_START, parse_options, read_token, write_state
+from infra.builds.folder import FolderQueue
+from infra.clocks import SystemClock
+from infra.local_target.overlay import placing
+from services.engines.profiles.records import read_windows
 from tests.services.gateway.conftest import until
 from tests.services.gateway.real import Real, make_real
 from tests.services.gateway.toy import COLOURS, SERVICE, picture
@@ -154,6 +158,66 @@ async def test_revisions_come_and_go_in_the_running_process(real: Real, tmp_path
         assert loaded.status_code == 200, loaded.text
         await admin.put("/admin/traffic", json={"stable": "r1", "canary": None, "percent": 0})
         assert (await send(client, "blue")).json()["revision"] == "r1"
+
+
+def pixels_of(batch: int) -> dict[str, Any]:
+    shape = [batch, 3, 16, 16]
+    data = [0.5] * batch * 768
+    return {"inputs": [{"name": "pixels", "shape": shape, "datatype": "FP32", "data": data}]}
+
+
+@pytest.mark.slow
+async def test_an_engine_changes_under_traffic_and_stays_changed_after_a_start(
+    real: Real, tmp_path: Path
+) -> None:
+    """A shape outside is asked for; the engine built for it takes over, and no request fails."""
+    builds, shapes, engines = tmp_path / "builds", tmp_path / "shapes", tmp_path / "engines"
+    options = (
+        "--bundle", str(real.path), "--name", "r1", "--queue-rows", "500",
+        "--build-queue", str(builds), "--shapes", str(shapes), "--engines", str(engines),
+    )  # fmt: skip
+    headers = {"authorization": f"Bearer {TOKEN}"}
+    queue, (manifest, engine) = FolderQueue(builds, SystemClock()), real.enlarged(12)
+    outcomes: list[tuple[int, str]] = []
+    stop = asyncio.Event()
+
+    async def load(client: httpx.AsyncClient, batch: int) -> None:
+        while not stop.is_set():
+            answer = await client.post("/v2/models/image/infer", json=pixels_of(batch))
+            used = answer.json().get("parameters", {}).get("modalgate.engine", answer.text)
+            outcomes.append((answer.status_code, used))
+
+    async with (
+        running(tmp_path, real.trusted, *options) as state,
+        httpx.AsyncClient(base_url=state["rest_url"], timeout=60) as client,
+        httpx.AsyncClient(base_url=state["admin_url"], headers=headers, timeout=60) as admin,
+    ):
+        users = [asyncio.create_task(load(client, batch)) for batch in (1, 3, 4, 11)]
+        await until(lambda: len(outcomes) > 20 and bool(queue.builds()))
+        body = {"manifest": str(manifest), "engine": str(engine)}
+        swapped = await admin.put("/admin/revisions/r1/engines/image", json=body)
+        assert swapped.status_code == 200, swapped.text
+        seen = len(outcomes)
+        await until(lambda: len(outcomes) > seen + 20)
+        stop.set()
+        await asyncio.gather(*users)
+    assert {status for status, _ in outcomes} == {200}
+    # ONNX Runtime's optimised graph is the same for all profiles, byte by byte.
+    assert len({used for _, used in outcomes}) == (2 if real.spec.backend == "openvino" else 1)
+    assert [dict(item.request.sizes) for item in queue.builds()] == [{"batch": 12}]
+    (window,) = read_windows((shapes / SERVICE / "image.json").read_bytes())
+    assert window.total == len(outcomes)
+    assert {item.sizes for item in window.counts} == {(1,), (3,), (4,), (11,)}
+
+    (tmp_path / "state.json").unlink()
+    with placing(engines, "r1", "image", manifest.read_bytes(), engine):
+        pass
+    async with (
+        running(tmp_path, real.trusted, *options) as state,
+        httpx.AsyncClient(base_url=state["rest_url"], timeout=60) as client,
+    ):
+        answer = await client.post("/v2/models/image/infer", json=pixels_of(12))
+        assert answer.json()["parameters"]["modalgate.engine"] == swapped.json()["engine"]
 
 
 @pytest.mark.slow

@@ -25,7 +25,13 @@ from validators.contracts.bundle import (
 )
 from validators.contracts.digest import Digest, canonical_json, digest_bytes, hex_of
 from validators.contracts.encoder import EncoderContract, PreprocessSpec, encoder_fingerprint
-from validators.contracts.engine import EngineState, Precision, ShapeProfile, ShapeRange
+from validators.contracts.engine import (
+    EngineSpec,
+    EngineState,
+    Precision,
+    ShapeProfile,
+    ShapeRange,
+)
 from validators.contracts.origin import VectorOrigin
 from validators.contracts.pipeline import (
     AdapterEntry,
@@ -63,6 +69,23 @@ class Real:
     path: Path
     digest: Digest
     trusted: Path
+    folder: Path
+    workshop: EngineWorkshop
+    spec: EngineSpec
+
+    def enlarged(self, batch: int) -> tuple[Path, Path]:
+        """Sealed manifest and file of an engine that also takes batches up to `batch`; verified."""
+        shape = (batch, 3, 16, 16)
+        larger = ShapeProfile((ShapeRange("pixels", (1, 3, 16, 16), shape, shape),))
+        spec = dataclasses.replace(self.spec, profiles=(*self.spec.profiles, larger))
+        built = self.workshop.obtain(spec, spec.onnx, CONTRACT)
+        source = EncoderSource(SourceKind.ONNX, "model.onnx")
+        verified = self.workshop.verify(built, CONTRACT, source, self.folder).engine
+        assert verified is not None
+        manifest, engine = self.folder / f"{batch}.json", self.folder / f"{batch}.engine"
+        manifest.write_bytes(verified.sealed)
+        FolderStore(self.folder / "store").fetch(verified.manifest.engine, engine)
+        return manifest, engine
 
 
 def make_real(folder: Path, backend: str, *, top_k: int = 1) -> Real:
@@ -119,4 +142,4 @@ def make_real(folder: Path, backend: str, *, top_k: int = 1) -> Real:
         store.fetch(digest, target / "objects" / hex_of(digest))
     (target / "bundle.json").write_bytes(bundle.document())
     (target / "bundle.sig.json").write_bytes(canonical_json(signer.sign(bundle.document())))
-    return Real(target, bundle.digest, trusted)
+    return Real(target, bundle.digest, trusted, folder, workshop, spec)
