@@ -24,7 +24,9 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def released_home(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Shop]:
     """A state folder with one release, to be copied."""
     home = tmp_path_factory.mktemp("released") / "home"
-    return home, open_shop(home)
+    made = open_shop(home)
+    assert made.workspace.registry.versions(SERVICE) == []  # its database takes seconds to make
+    return home, made
 
 
 @pytest.fixture

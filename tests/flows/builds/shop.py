@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -49,7 +48,6 @@ from validators.contracts.slo import Slo, SloClass
 from validators.contracts.tensors import DType, Meaning, TensorSpec
 
 SERVICE = "colours"
-COLOURS = ("red", "green", "blue")
 BACKEND = "onnxruntime"
 CONTRACT = EncoderContract(
     name="image",
@@ -100,7 +98,7 @@ class Shop:
 
 
 def open_shop(
-    home: Path, entry: EncoderEntry = ENTRY, *, top_k: int = 1, gates: GateSettings | None = None
+    home: Path, entry: EncoderEntry = ENTRY, *, gates: GateSettings | None = None
 ) -> Shop:
     """Release the toy service into a state folder, without the gates that judge its data."""
     workspace = Workspace(Home(home))
@@ -115,7 +113,7 @@ def open_shop(
         encoders=(BundledEncoder(CONTRACT, onnx, encoder_fingerprint(CONTRACT, onnx)),),
         branches=(Branch("image", "image", AdapterEntry("ridge", "features", "rgb")),),
         fusion=Fusion("all"),
-        answer=Answer("retrieval", top_k),
+        answer=Answer("embedding"),
         engines=(_engine(workspace, onnx, entry, sources),),
         assets=_assets(workspace),
         dataset=store.put(b"data"),
@@ -157,8 +155,6 @@ def _assets(workspace: Workspace) -> tuple[BundledAsset, ...]:
         "adapter-image.safetensors": save(
             {"weight": np.eye(8, 3, dtype=np.float32), "bias": np.zeros(3, np.float32)}
         ),
-        "catalogue.safetensors": save({"vectors": np.eye(3, dtype=np.float32)}),
-        "catalogue.json": json.dumps([{"id": c, "caption": c} for c in COLOURS]).encode(),
     }
     return tuple(
         BundledAsset(name, workspace.store.put(data), len(data)) for name, data in files.items()
