@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from flows.builder import ensure_builder
 from flows.cli.output import Document, answer, console, notices
 from flows.cli.progress import progress_bars
 from flows.cli.tables import show_deployment, show_gates
@@ -32,6 +33,7 @@ def deploy(
         with progress_bars(notices, shown=not as_json):
             found = registered(workspace, service, version)
             ended = roll_out(workspace, found, probe=probe)
+        ensure_builder(workspace.home, service)
         return {
             "service": service,
             "model_version": {"name": service, "version": found.version.version},

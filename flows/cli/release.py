@@ -12,6 +12,7 @@ from prefect.events.worker import EventsWorker
 from prefect.logging.handlers import APILogWorker
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
+from flows.builder import ensure_builder
 from flows.cli.output import Document, answer, console, notices
 from flows.cli.progress import progress_bars
 from flows.cli.tables import show_deployment, show_engines, show_gates
@@ -39,6 +40,8 @@ def release(
         started = time.monotonic()
         with progress_bars(notices, shown=not as_json):
             document = run_release(pipeline, approve_as or [], deploy=deploy)
+        if document.get("deployment") is not None:
+            ensure_builder(Home.from_environment(), document["service"])
         return {**document, "duration_s": round(time.monotonic() - started, 3)}
 
     answer(work, show, as_json=as_json)

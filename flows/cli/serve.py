@@ -16,6 +16,7 @@ from flows.cli.output import Document, answer, console
 from flows.release.bundle import revision_of
 from flows.review import Registered, registered, require_certificate, review_of
 from flows.workspace import SERVE_COMMAND, Workspace
+from validators.contracts.builds import BuildState
 from validators.contracts.errors import Unavailable
 from validators.review.verdict import require_approval
 
@@ -41,6 +42,7 @@ def serve(
         folder = workspace.home.folder("serve", found.version.model)
         ports = ("--rest-port", str(rest_port), "--grpc-port", str(grpc_port), "--admin-port", "0")
         command = [*_command(workspace, found, folder), *ports]
+        _hint(workspace, service)
         code = _run(command, folder / STATE_FILE)
         if code:
             raise Unavailable(
@@ -53,6 +55,12 @@ def serve(
     answer(work, lambda _: None, as_json=False)
 
 
+def _hint(workspace: Workspace, service: str) -> None:
+    states = [build.state for build in workspace.builds.builds(service)]
+    if waiting := states.count(BuildState.WAITING):
+        console.print(f"{waiting} shapes wait for an engine: modalgate engines build")
+
+
 def _command(workspace: Workspace, found: Registered, folder: Path) -> list[str]:
     revision = revision_of(workspace, found.bundle)
     token = folder / "token"
@@ -63,6 +71,9 @@ def _command(workspace: Workspace, found: Registered, folder: Path) -> list[str]
         *("--service", revision.service, "--bundle", revision.bundle_path),
         *("--name", revision.name, "--state-file", str(folder / STATE_FILE)),
         *("--token-file", str(token), "--trusted-keys", str(workspace.trusted_keys)),
+        *("--engines", str(workspace.home.folder("deployments", revision.service, "engines"))),
+        *("--build-queue", str(workspace.home.folder("builds"))),
+        *("--shapes", str(workspace.home.folder("shapes"))),
     ]
 
 

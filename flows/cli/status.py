@@ -1,14 +1,15 @@
-"""`modalgate status`: what serves, and where."""
+"""`modalgate status`: what serves, where, and which engines are still to come."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from flows.cli.deploy import show
-from flows.cli.output import Document, answer
+from flows.cli.output import Document, answer, console
 from flows.workspace import Workspace
+from validators.contracts.builds import BuildState
 
 
 def status(
@@ -19,10 +20,36 @@ def status(
     """Show what serves, and where."""
 
     def work() -> Document:
-        found = Workspace.open().target(target).status(service)
-        return {"service": service, "deployment": found}
+        workspace = Workspace.open()
+        found = workspace.target(target).status(service)
+        return {"service": service, "deployment": found, "builds": _builds(workspace, service)}
 
-    answer(work, show, as_json=as_json)
+    answer(work, _show, as_json=as_json)
+
+
+def _builds(workspace: Workspace, service: str) -> list[dict[str, Any]]:
+    """What gateways asked for that is not served yet, oldest first."""
+    return [
+        {
+            "encoder": build.request.encoder,
+            "sizes": dict(build.request.sizes),
+            "state": build.state,
+            "tries": build.tries,
+            "message": build.message,
+        }
+        for build in workspace.builds.builds(service)
+        if build.state is not BuildState.DONE
+    ]
+
+
+def _show(document: Document) -> None:
+    show(document)
+    for row in document.get("builds", ()):
+        sizes = ", ".join(f"{name} {size}" for name, size in row["sizes"].items())
+        note = f": {row['message']}" if row["message"] else ""
+        console.print(f"engine      {row['state'].value} for {row['encoder']} at {sizes}{note}")
+    if any(row["state"] is BuildState.WAITING for row in document.get("builds", ())):
+        console.print("            build what waits: modalgate engines build")
 
 
 def register(app: typer.Typer) -> None:

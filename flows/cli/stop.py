@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from flows.builder import stop_builder
 from flows.cli.deploy import show
 from flows.cli.output import Document, answer
 from flows.workspace import Workspace
@@ -18,8 +19,10 @@ def stop(
     """Drain and end a service of this machine; `deploy` brings it up again."""
 
     def work() -> Document:
-        target = Workspace.open().target("local")
+        workspace = Workspace.open()
+        target = workspace.target("local")
         target.stop(service)
+        stop_builder(workspace.home, service)
         return {"service": service, "deployment": target.status(service)}
 
     answer(work, show, as_json=as_json)

@@ -52,6 +52,16 @@ class GatewayLaunch:
     drain_timeout_s: float
 
 
+def find_gateway(folder: Path) -> ProcessIdentity | None:
+    """The running gateway of a service's folder, by what the system says of its process."""
+    record = _read_record(folder)
+    if record is None:
+        return None
+    if record.process is not None:
+        return record.process if is_alive(record.process) else None
+    return find_with_argument(str(_state_file(folder, record.launch)))
+
+
 class GatewayProcess:
     """One service's gateway. The caller holds the service's lock while it changes anything."""
 
@@ -80,12 +90,7 @@ class GatewayProcess:
 
     def find(self) -> ProcessIdentity | None:
         """The running gateway, also one whose starter died before it wrote down the pid."""
-        record = self._record()
-        if record is None:
-            return None
-        if record.process is not None:
-            return record.process if is_alive(record.process) else None
-        return find_with_argument(str(self._state_file(record.launch)))
+        return find_gateway(self._folder)
 
     def adopt(self) -> ProcessIdentity | None:
         """As `find`, and the pid of an orphan is written down."""
@@ -214,23 +219,31 @@ class GatewayProcess:
             self._sleep(POLL_S)
 
     def _record(self) -> ProcessRecord | None:
-        path = self._folder / "process.json"
-        try:
-            return load(ProcessRecord, path.read_bytes(), where=str(path))
-        except FileNotFoundError:
-            return None
+        return _read_record(self._folder)
 
     def _write(self, record: ProcessRecord) -> None:
         write_atomically(self._folder / "process.json", canonical_json(record))
 
     def _state_file(self, launch: int) -> Path:
-        return self._folder / f"gateway-{launch}.json"
+        return _state_file(self._folder, launch)
 
     def _remove_old(self, launch: int) -> None:
         for number in range(max(1, launch - 2 * LOGS_KEPT), launch - LOGS_KEPT + 1):
             for suffix in ("json", "log"):
                 with contextlib.suppress(FileNotFoundError):
                     (self._folder / f"gateway-{number}.{suffix}").unlink()
+
+
+def _read_record(folder: Path) -> ProcessRecord | None:
+    path = folder / "process.json"
+    try:
+        return load(ProcessRecord, path.read_bytes(), where=str(path))
+    except FileNotFoundError:
+        return None
+
+
+def _state_file(folder: Path, launch: int) -> Path:
+    return folder / f"gateway-{launch}.json"
 
 
 def _free_or_any(port: int) -> int:

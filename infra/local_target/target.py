@@ -206,11 +206,6 @@ class LocalTarget:
         with self._changing(service) as gateway:
             keep_only(gateway.engines, revisions, older_than_ns)
 
-    def running(self, service: str) -> bool:
-        """Whether a gateway process of this service lives. Asks the system, not the gateway."""
-        check_name(service, "service")
-        return self._gateway(service).find() is not None
-
     def stop(self, service: str, *, forget: bool = False) -> None:
         """End the gateway process: SIGTERM, drain, SIGKILL.
 

@@ -42,6 +42,7 @@ class Stage:
             "MODALGATE_USER": AUTHOR,
             "MODALGATE_STORE": None,
             "MODALGATE_REGISTRY": None,
+            "MODALGATE_BUILDS": "off",
         }
         self.warm = Warm(
             folder / "runs",

@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 from rich.table import Table
 
+from flows.builder import ensure_builder
 from flows.cli.exits import exit_code
 from flows.cli.output import console, notices
 from flows.cli.progress import progress_bars
@@ -102,5 +103,6 @@ def demonstrate(*, keep: bool) -> int:
         if not keep:
             target.stop(SERVICE)
     if keep:
+        ensure_builder(workspace.home, SERVICE)
         console.print(f"still running; end it with: modalgate stop {SERVICE}")
     return 0
