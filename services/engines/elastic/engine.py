@@ -11,12 +11,12 @@ from typing import Any
 import numpy.typing as npt
 
 from services.engines.elastic.generations import Generation, Generations
-from services.engines.elastic.plan import ElasticPolicy, ServingPlan
+from services.engines.elastic.plan import Choice, ElasticPolicy, ServingPlan
 from services.engines.elastic.recorder import SharedRecorder
 from services.engines.elastic.replacement import require_replacement
 from services.engines.elastic.wishes import ShapeWishes, Wish
 from services.engines.guard import bind_feeds, check_values
-from services.engines.profiles.assign import Cut, Decision, Degrade, Serve, Sizes, Split
+from services.engines.profiles.assign import Cut, Degrade, Serve, Sizes, Split
 from services.engines.profiles.histogram import ShapeHistogram
 from services.engines.tensors import Arrays
 from validators.contracts.digest import Digest
@@ -167,10 +167,10 @@ class ElasticEngine:
             self._check_elements(feeds)
             check_values(feeds, manifest.inputs)
             self._recorder.add(sizes)
-            decision = plan.decide(sizes, may_cut=may_cut)
-            if not plan.covers(sizes):
+            choice = plan.choose(sizes, may_cut=may_cut)
+            if not choice.covered:
                 self._ask_for(manifest.key, sizes)
-            return _run(generation, decision, feeds)
+            return _run(generation, choice, feeds)
 
     def _check_elements(self, feeds: Tensors) -> None:
         elements = sum(array.size for array in feeds.values())
@@ -199,8 +199,8 @@ class ElasticEngine:
         self._told(outcome)
 
 
-def _run(generation: Generation, decision: Decision, feeds: Tensors) -> Served:
-    plan, degraded, way = generation.plan, None, "inside"
+def _run(generation: Generation, choice: Choice, feeds: Tensors) -> Served:
+    plan, decision, degraded, way = generation.plan, choice.decision, None, "inside"
     if isinstance(decision, Degrade):
         raise _outside(generation, decision)
     if isinstance(decision, Cut):
@@ -221,7 +221,7 @@ def _run(generation: Generation, decision: Decision, feeds: Tensors) -> Served:
     return Served(
         outputs=outputs,
         profiles=tuple(serve.profile for serve in serves),
-        padded_share=decision.padded_work / plan.work_of(decision),
+        padded_share=choice.padded_share,
         way=way,
         degraded=degraded,
         engine=generation.engine.manifest.engine,

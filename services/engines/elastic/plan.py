@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from services.engines.profiles.assign import (
     Cut,
@@ -20,6 +21,9 @@ from services.engines.profiles.bounds import symbolic_dims
 from services.engines.profiles.cost import ShapeFormula, linear_work
 from services.engines.profiles.padding import Padder
 from validators.contracts.engine import EngineManifest, Outside
+
+REMEMBERED = 4096
+"""Shapes whose choice is kept: looking through all profiles takes longer than some engines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +47,17 @@ class ElasticPolicy:
     max_requests: int = 64
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """How to run a request; whether a profile covers it as it is; what share of it is padding."""
+
+    decision: Decision
+    covered: bool
+    padded_share: float
+
+
 class ServingPlan:
-    """Decides for one engine. Built once; deciding touches no tensor."""
+    """Decides for one engine. Built once; deciding touches no tensor, and is remembered."""
 
     def __init__(self, manifest: EngineManifest, policy: ElasticPolicy) -> None:
         """Raises BadInput where a profile contradicts the contract."""
@@ -61,6 +74,7 @@ class ServingPlan:
         self._policy = OutsidePolicy(
             allowed, policy.batch_dim, policy.max_parts, self.padder.cuttable
         )
+        self._chosen = lru_cache(REMEMBERED)(self._choose)
 
     @property
     def largest(self) -> dict[str, int]:
@@ -68,24 +82,30 @@ class ServingPlan:
         return {name: max((p.maximum[name] for p in self.profiles), default=0)
                 for name in self.dims}  # fmt: skip
 
-    def covers(self, sizes: Mapping[str, int]) -> bool:
-        """Whether a profile holds these sizes as they are."""
-        return any(_covers(profile, sizes) for profile in self.profiles)
-
-    def decide(self, sizes: Mapping[str, int], *, may_cut: bool = True) -> Decision:
+    def choose(self, sizes: Mapping[str, int], *, may_cut: bool = True) -> Choice:
         """How to run a request whose named dimensions have these sizes."""
+        return self._chosen(tuple(sizes[name] for name in self.dims), may_cut)
+
+    def _choose(self, sizes: tuple[int, ...], may_cut: bool) -> Choice:
+        asked = dict(zip(self.dims, sizes, strict=True))
+        decision = self._decide(asked, may_cut)
+        covered = any(_covers(profile, asked) for profile in self.profiles)
+        run = decision.rest if isinstance(decision, Cut) else decision
+        share = 0.0 if isinstance(run, Degrade) else run.padded_work / self._work_of(run)
+        return Choice(decision, covered, share)
+
+    def _decide(self, asked: Mapping[str, int], may_cut: bool) -> Decision:
         policy = self._policy
         if not may_cut:
             allowed = tuple(way for way in policy.allowed if way is not Outside.CUT)
             policy = replace(policy, allowed=allowed)
-        asked = {name: sizes[name] for name in self.dims}
         usable = [item for item in self.profiles if self._reachable(item, asked)]
         decision = assign(asked, usable or self.profiles, self.work, policy)
         if not usable and not isinstance(decision, Degrade):
             decision = assign(asked, self.profiles, self.work, replace(policy, allowed=()))
         return self._fitted(decision, asked)
 
-    def work_of(self, decision: Serve | Split) -> float:
+    def _work_of(self, decision: Serve | Split) -> float:
         """What running it costs, padding included."""
         parts = [decision] if isinstance(decision, Serve) else [p.serve for p in decision.parts]
         return sum(self.work.at(dict(part.sizes)) for part in parts)
