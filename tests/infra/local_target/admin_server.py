@@ -1,7 +1,8 @@
 """A small gateway: the admin interface and readiness for real, and no engines.
 
 What a bundle's folder holds decides what happens when it is loaded: `refuse` is answered with 403,
-`crash` ends the process. `--journal` records every change as a line.
+`crash` ends the process; what a sealed manifest holds does the same. `--journal` records every
+change as a line.
 """
 
 from __future__ import annotations
@@ -53,6 +54,16 @@ class Gateway:
         if self.revisions.pop(name, None) is None:
             return 404, {"error": {"what": "no such revision", "where": name, "remedy": ""}}
         self.record(f"unload {name}")
+        return 200, {}
+
+    def replace(self, name: str, encoder: str, body: dict[str, Any]) -> tuple[int, Any]:
+        manifest = Path(body["manifest"]).read_bytes()
+        if manifest == b"crash":
+            os._exit(3)
+        if manifest == b"refuse":
+            error = {"what": "it is no replacement", "where": name, "remedy": "Verify."}
+            return 403, {"error": error}
+        self.record(f"replace {name} {encoder}")
         return 200, {}
 
     def set_traffic(self, body: dict[str, Any]) -> tuple[int, Any]:
@@ -107,6 +118,8 @@ def make_handler(gateway: Gateway, admin: bool) -> type[BaseHTTPRequestHandler]:
                     return gateway.load(body)
                 case "DELETE", ["revisions", name]:
                     return gateway.unload(name)
+                case "PUT", ["revisions", name, "engines", encoder]:
+                    return gateway.replace(name, encoder, body)
                 case "PUT", ["traffic"]:
                     return gateway.set_traffic(body)
             return 404, {}
