@@ -9,9 +9,17 @@ import numpy as np
 import pytest
 
 from services.children.errors import BuildCancelled
-from services.engines.precision.measure import Bench, Pace, predicted_ms, timed_cases
+from services.engines.precision.measure import (
+    Bench,
+    Candidate,
+    Pace,
+    measure_candidates,
+    predicted_ms,
+    timed_cases,
+)
 from services.engines.precision.measure_request import Machine
 from services.engines.precision.plan import make_table
+from services.engines.specs import specify
 from tests.services.engines.conftest import Yard, make_yard
 from tests.services.engines.models import IMAGE, IMAGE_PROFILES, TEXT, TEXT_PROFILES
 from tests.services.engines.onnx_models import image_model
@@ -109,6 +117,22 @@ def test_measuring_can_be_cancelled(tmp_path: Path) -> None:
             bench, "onnxruntime", [FP32], workshop=yard.workshop, bake=lambda _: bench.onnx,
             machine=MACHINE,
         )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_an_engine_that_cannot_be_run_is_refused_and_the_others_are_measured(
+    tmp_path: Path,
+) -> None:
+    yard = make_yard(tmp_path)
+    bench = bench_of(yard)
+    spec = specify(IMAGE, bench.onnx, "onnxruntime", FP32, IMAGE_PROFILES)
+    whole = yard.workshop.obtain(spec, bench.onnx, IMAGE).manifest
+    cut = yard.store.put(yard.store.get(whole.engine)[:200])
+    broken = dataclasses.replace(whole, engine=cut)
+    candidates = [Candidate(FP32, whole, ()), Candidate(INT8, broken, ())]
+    fp32, int8 = measure_candidates(bench, candidates, Pace(rounds=1, budget_ms=10))
+    assert fp32.measured
+    assert not int8.measured and "does not take this engine" in int8.refused
 
 
 def test_batches_that_are_timed_come_from_every_profile() -> None:
