@@ -7,8 +7,9 @@ encodes its catalogue again. BLOCK is FAIL that nothing waives. `words` decides 
 
 from __future__ import annotations
 
+from validators.compatibility.figures import space_metrics
 from validators.compatibility.measured import CompatibilityMeasurement, OutputDrift, SelfCheck
-from validators.compatibility.spaces import GATE, judge_spaces, judge_spread, space_metrics
+from validators.compatibility.spaces import GATE, judge_spaces, judge_spread
 from validators.compatibility.words import CompatibilitySettings
 from validators.contracts.verdict import Finding, Outcome, Verdict, conclude
 

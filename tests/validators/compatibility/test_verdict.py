@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from validators.compatibility.adapters import AdapterKind, AdapterMeasurement, AdapterRecord
+from validators.compatibility.adapters import (
+    AdapterChoice,
+    AdapterKind,
+    AdapterMeasurement,
+    AdapterRecord,
+)
 from validators.compatibility.estimates import Estimate, share_of
 from validators.compatibility.measured import (
     CompatibilityMeasurement,
@@ -19,6 +24,7 @@ from validators.compatibility.measured import (
     Spread,
     StaticDifference,
 )
+from validators.compatibility.spaces import judge_choice
 from validators.compatibility.verdict import assess_compatibility, assess_first_version
 from validators.compatibility.words import CompatibilitySettings, lower_share, word_of
 from validators.contracts.digest import digest_bytes
@@ -50,7 +56,8 @@ ADAPTER = AdapterRecord(
     "image", "features", ORIGIN, ORIGIN, 1280, 1280,
     AdapterMeasurement(
         AdapterKind.PROCRUSTES, 112, 48, 10, share_of(46, 48), share_of(48, 48), share_of(48, 48),
-        share_of(48, 48), share_of(46, 48), share_of(2, 48), Estimate(0.9, 0.89, 0.91, 48), 0.2, 1280 * 1280,
+        share_of(48, 48), share_of(46, 48), share_of(2, 48),
+        Estimate(0.9, 0.89, 0.91, 48), 0.2, 1280 * 1280,
     ),
     (), ANY, ANY, ANY, ANY,
 )  # fmt: skip
@@ -222,3 +229,20 @@ def test_what_a_word_costs_stands_beside_it() -> None:
     fitted = dict(assess_compatibility(measured(MAPPED), FITTED).metrics)
     assert fitted["features_adapter_latency_ms"] == 0.2
     assert fitted["features_adapter_recall_lost"] == pytest.approx(2 / 48)
+
+
+@pytest.mark.parametrize(
+    ("choice", "reencoded", "outcome", "code"),
+    [
+        (AdapterChoice(None, "too few", 20), False, Outcome.INCONCLUSIVE, "adapter-too-few-pairs"),
+        (AdapterChoice(None, "too few", 20), True, Outcome.WARN, "adapter-too-few-pairs"),
+        (AdapterChoice(None, "keeps 0.5"), False, Outcome.WARN, "adapter-not-enough"),
+    ],
+)
+def test_why_there_is_no_adapter_is_said(
+    choice: AdapterChoice, reencoded: bool, outcome: Outcome, code: str
+) -> None:
+    settings = replace(SETTINGS, catalogue_reencoded=reencoded)
+    (finding,) = judge_choice("image.features", choice, 44, settings)
+    assert (finding.outcome, finding.code) == (outcome, code)
+    assert judge_choice("image.features", AdapterChoice(ADAPTER.measured, ""), 99, settings) == []
