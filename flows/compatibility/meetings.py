@@ -166,11 +166,13 @@ def _embed(
         workspace.store.fetch(engine.engine, path)
         request = EngineRunRequest(manifest, str(path), str(feeds), str(out), threads=1)
         for start in range(0, len(samples), _CHUNK):
+            own = folder / str(start)
+            own.mkdir()
             reporter().advanced("matrix", start, len(samples), label)
             part = samples[start : start + _CHUNK]
             save_cases(feeds, [preprocess(items.raw(sample, modality)) for sample in part])
             try:
-                run_child(RUN_ENGINE, request, folder, subject=label, cancel=told_to_end)
+                run_child(RUN_ENGINE, request, own, subject=label, cancel=told_to_end)
             except BuildCancelled:
                 raise
             except (ChildCrashed, ChildTimedOut, ChildTooLarge) as error:

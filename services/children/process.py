@@ -93,6 +93,7 @@ def run_child(
     limits = limits or Limits()
     name = task.rpartition(".")[2]
     report, log = folder / f"{name}.report.json", folder / f"{name}.log"
+    report.unlink(missing_ok=True)  # of an earlier child: it must not answer for this one
     reading, writing = os.pipe()
     try:
         process = _start(task, request, folder, report=report, log=log, pipe=writing)

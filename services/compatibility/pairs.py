@@ -70,23 +70,23 @@ def measure_pairs(
         def run(what: str, join: str | None, *parts: Part) -> _Ran:
             nonlocal done
             advanced(done, total, what)
+            own = folder / str(done)
+            own.mkdir()
             request = RunRequest(parts, join, str(plan.base), str(feeds), tuple(precisions))
-            found = _run(request, folder, what, limits, cancel)
+            found = _run(request, own, what, limits, cancel)
             done += 1
             return found
 
         first = [run(f"row {at}", None, part) for at, part in enumerate(plan.rows)]
         second = [run(f"column {at}", None, part) for at, part in enumerate(plan.columns)]
-        return {
-            (row, column): _measurement(
-                f"r{row}",
-                f"c{column}",
-                run(f"pair {row}, {column}", plan.join, plan.rows[row], plan.columns[column]),
-                (first[row], second[column]),
-            )
-            for row in range(len(plan.rows))
-            for column in range(len(plan.columns))
-        }
+        found = {}
+        for row, reads in enumerate(plan.rows):
+            for column, says in enumerate(plan.columns):
+                alone = first[row], second[column]
+                crashed = next((item for item in alone if item.crashed), None)
+                pair = crashed or run(f"pair {row}, {column}", plan.join, reads, says)
+                found[row, column] = _measurement(f"r{row}", f"c{column}", pair, alone)
+        return found
 
 
 def _run(
@@ -104,17 +104,12 @@ def _run(
 
 
 def _measurement(row: str, column: str, pair: _Ran, alone: tuple[_Ran, _Ran]) -> PairMeasurement:
-    crashed = pair.crashed or alone[0].crashed or alone[1].crashed
-    runs = (
-        ()
-        if crashed
-        else tuple(
-            _pair_run(figures, *(item.figures[precision].broken for item in alone))
-            for precision, figures in pair.figures.items()
-        )
+    runs = tuple(
+        _pair_run(figures, *(item.figures[precision].broken for item in alone))
+        for precision, figures in pair.figures.items()
     )
     return PairMeasurement(
-        row, column, runs, None, crashed, round(pair.duration_ms, 1), pair.peak_bytes
+        row, column, runs, None, pair.crashed, round(pair.duration_ms, 1), pair.peak_bytes
     )
 
 
