@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from flows.builds.drain import drain
+from flows.cli.main import build
 from flows.inspection import inspect_all
 from flows.inventory import choose_engine, stored_engines
 from flows.locks import shared
@@ -23,12 +25,16 @@ from services.engines import inspection
 from services.engines.backends.catalogue import backend
 from services.engines.specs import specify
 from tests.flows.builds.shop import BACKEND, CONTRACT, PROFILES, SERVICE, Shop
+from tests.infra.manual_clock import ManualClock
 from validators.contracts.builds import BuildState
 from validators.contracts.digest import Digest, hex_of, short
 from validators.contracts.engine import Precision, ShapeProfile
 from validators.contracts.errors import BadInput, Blocked, Conflict, NotFound, Refused, Undecided
+from validators.contracts.ports import ObjectStore
 from validators.contracts.verdict import Outcome
 from validators.retention import Use
+
+HOUR_MS = 3_600_000
 
 
 def register(shop: Shop, *aliases: str) -> str:
@@ -201,6 +207,53 @@ def test_nothing_goes_where_it_cannot_be_told_what_is_in_use(shop: Shop) -> None
 def test_a_grace_that_is_none_is_refused(shop: Shop, hours: float) -> None:
     with pytest.raises(BadInput):
         run_retention(hours, dry_run=False, alone=False)
+
+
+class Elsewhere:
+    """A store that other machines may write to, and that does not know when a name was set."""
+
+    def __init__(self, inner: ObjectStore) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+def test_a_store_without_ages_marks_first_and_removes_after_the_grace(shop: Shop) -> None:
+    loose, clock = loose_engine(shop), ManualClock()
+    shop.workspace.__dict__.update(store=Elsewhere(shop.workspace.store), clock=clock)
+    first = plan(shop.workspace, HOUR_MS)
+    assert first.remove == () and first.waiting == (f"engines/{hex_of(loose)}",)
+    carry_out(shop.workspace, first, HOUR_MS)
+    clock.advance(3599)
+    second = plan(shop.workspace, HOUR_MS)
+    assert second.remove == ()
+    carry_out(shop.workspace, second, HOUR_MS)
+    clock.advance(1)
+    third = plan(shop.workspace, HOUR_MS)
+    assert third.remove == first.waiting
+    carry_out(shop.workspace, third, HOUR_MS)
+    assert set(uses(shop)) == {shop.engine.key}
+
+
+def test_people_are_shown_tables(shop: Shop) -> None:
+    loose_engine(shop)
+    shop.workspace.builds.file(shop.request(encoder="sound"))
+
+    def run(*words: str) -> str:
+        ended = CliRunner().invoke(build(["engines"]), ["engines", *words])
+        assert ended.exit_code == 0, ended.output
+        return ended.output
+
+    assert "no encoder 'sound'" in run("build")
+    assert "no build request waits" in run("build")
+    assert run("list").count("onnxruntime") == 2
+    shown = run("show", short(shop.engine.key))
+    assert "pixels [1, 3, 16, 16]" in shown and "least cosine" in shown and "released" in shown
+    verified = run("verify", "--all")
+    assert "PASS" in verified and "built-only" in verified
+    assert "would go" in run("prune", "--dry-run", "--grace-hours", "0")
+    assert "1 references and" in run("prune", "--grace-hours", "0")
 
 
 @pytest.mark.heavy
