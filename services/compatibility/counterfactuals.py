@@ -60,15 +60,15 @@ def check_inputs(
 
     Where they agree as they are, or are fewer items than can tell, nothing else is run. A way that
     the engine refuses (another shape, numbers out of bounds) or does not survive as finite numbers
-    is no candidate. Where one helps the new version, the same is tried with the old one, so that
-    whoever judges can tell which of the two was fed wrongly.
+    is no candidate. What helps the new version is tried with the old one too, so that whoever
+    judges can tell which of the two was fed wrongly.
 
     Raises:
         BadInput: an input that does not fit its engine as declared.
     """
     limits = settings or InputSettings()
-    step = max(-(-len(feeds) // MAX_ITEMS), 1)
-    olds, news = [feed[0] for feed in feeds[::step]], [feed[1] for feed in feeds[::step]]
+    spread = np.linspace(0, len(feeds) - 1, min(len(feeds), MAX_ITEMS)).round().astype(int)
+    olds, news = [feeds[at][0] for at in spread], [feeds[at][1] for at in spread]
     before, after = _run(old, olds), _run(new, news)
     name, items = old.contract.name, len(olds)
     comparable = before.finite() and after.finite() and items >= 4
@@ -78,10 +78,9 @@ def check_inputs(
     if not comparable or declared.value >= limits.fine or items < limits.least_items or not ways:
         return InputCheck(name, items, declared, ())
     changed = _try(new, news, ways, lambda answers: _agreement(before, answers), now)
-    reverted = tuple[TriedInput, ...]()
-    if any(item.gain.low > limits.gain for item in changed):
-        back = counterfactuals_of(old.contract)
-        reverted = _try(old, olds, back, lambda answers: _agreement(answers, after), now)
+    shown = {item.code for item in changed if item.gain.low > limits.gain}
+    back = [way for way in counterfactuals_of(old.contract) if way.code in shown]
+    reverted = _try(old, olds, back, lambda answers: _agreement(answers, after), now)
     return InputCheck(name, items, declared, changed, reverted, before.confidence, after.confidence)
 
 

@@ -16,6 +16,9 @@ from validators.contracts.verdict import Finding, Outcome
 
 GATE = "compatibility"
 
+_ALIKE = 0.02
+"""Agreements nearer than this are the same."""
+
 
 @dataclass(frozen=True, slots=True)
 class TriedInput:
@@ -146,10 +149,13 @@ def _shown(tried: Sequence[TriedInput], limits: InputSettings) -> TriedInput | N
 
 
 def _old_is_worse_fed(check: InputCheck, new: TriedInput, old: TriedInput) -> bool:
-    """Either change makes the two agree: the version that grows surer by it was fed wrongly.
+    """Either change makes the two agree alike: the version that grows surer was fed wrongly.
 
-    Without class scores on both sides nobody can tell, and the old version stays the reference.
+    Where one change helps more, or without class scores on both sides, the old version stays the
+    reference.
     """
+    if old.agreement.value < new.agreement.value - _ALIKE:
+        return False
     figures = (new.confidence, check.confidence_new, old.confidence, check.confidence_old)
     if any(item is None for item in figures):
         return False

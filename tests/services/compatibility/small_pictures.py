@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from PIL import Image
 
 from services.compatibility.compare import EncoderVersion
 from tests.services.compatibility.engines import CONTRACT, FunctionEngine
@@ -43,6 +45,14 @@ def pictures(count: int, seed: int = 0) -> list[Array]:
         pixels = (np.clip(np.round(planes), 0, 255) - 127) / 128
         made.append(pixels[None].astype(np.float32))
     return made
+
+
+def as_png(pixels: Array) -> bytes:
+    """The picture as a file that the contract's preprocessing reads back."""
+    planes = np.round(pixels[0] * 128 + 127).astype(np.uint8).transpose(1, 2, 0)
+    out = io.BytesIO()
+    Image.fromarray(np.ascontiguousarray(planes)).save(out, "PNG")
+    return out.getvalue()
 
 
 def network(seed: int, noise: float = 0.0, noise_seed: int = 0) -> Callable[[Array], Array]:

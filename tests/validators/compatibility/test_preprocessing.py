@@ -72,6 +72,17 @@ def test_the_version_that_grows_surer_was_fed_wrongly(
     assert [item.code for item in judge_inputs(check)] == [code]
 
 
+def test_the_change_that_helps_more_decides_before_confidence_does() -> None:
+    check = replace(
+        BAD,
+        changed=(tried("reversed", 40, 0.3, 0.4),),
+        reverted=(tried("reversed", 34, 0.3, 0.5),),
+        confidence_new=0.5,
+        confidence_old=0.4,
+    )
+    assert [item.code for item in judge_inputs(check)] == ["wrong-preprocessing"]
+
+
 @given(st.integers(0, 40), st.floats(-0.5, 0.8), st.integers(0, 40), st.integers(0, 60))
 def test_an_accusation_always_has_its_evidence(
     agreement: int, low: float, declared: int, items: int
