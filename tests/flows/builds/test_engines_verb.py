@@ -245,7 +245,12 @@ def test_people_are_shown_tables(shop: Shop) -> None:
         assert ended.exit_code == 0, ended.output
         return ended.output
 
+    def status() -> str:
+        return CliRunner().invoke(build(["status"]), ["status", SERVICE]).output
+
+    assert "waiting for sound at batch 6" in status() and "modalgate engines build" in status()
     assert "no encoder 'sound'" in run("build")
+    assert "failed for sound at batch 6: the bundle has no encoder" in status()
     assert "no build request waits" in run("build")
     assert run("list").count("onnxruntime") == 2
     shown = run("show", short(shop.engine.key))
