@@ -1,4 +1,4 @@
-"""Runs an ONNX over feeds in ONNX Runtime as it is written, and what its values ranged over."""
+"""Runs an ONNX over feeds in ONNX Runtime as it is written, and how large its values got."""
 
 from __future__ import annotations
 
@@ -17,20 +17,18 @@ from services.engines.tensors import Arrays
 from validators.contracts.errors import BadInput
 from validators.contracts.ports import Tensors
 
+SAMPLED = 4096
+"""Magnitudes kept of a value on each feed, evenly strided, for its quantile."""
+
+USUAL = 0.9999
+
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """What a value ranged over; infinities (masks) left out. `low > high`: it held none finite."""
+class Magnitude:
+    """How large a value got; infinities (masks) left out. 0 where it held nothing finite."""
 
-    low: float
-    high: float
-
-    @property
-    def peak(self) -> float:
-        return max(abs(self.low), abs(self.high)) if self.low <= self.high else 0.0
-
-    def joined(self, other: Span) -> Span:
-        return Span(min(self.low, other.low), max(self.high, other.high))
+    peak: float
+    usual: float  # the USUAL quantile
 
 
 def run_model(
@@ -49,27 +47,24 @@ def run_model(
 
 def observe(
     model: onnx.ModelProto, values: Sequence[str], feeds: Sequence[Tensors]
-) -> dict[str, Span]:
-    """The span of each named floating value over all feeds; one that is not floating is left out."""
-    spans: dict[str, Span] = {}
+) -> dict[str, Magnitude]:
+    """The magnitude of each named floating value over all feeds."""
+    peaks: dict[str, float] = {}
+    kept: dict[str, list[npt.NDArray[np.float32]]] = {}
     for answer in _values(model, values, feeds):
         for name, array in answer.items():
             if array.dtype.kind == "f":
-                seen = _span(array)
-                spans[name] = spans[name].joined(seen) if name in spans else seen
-    return spans
+                sizes = np.abs(array).ravel()
+                sizes = sizes[np.isfinite(sizes)]
+                peaks[name] = max(peaks.get(name, 0.0), float(sizes.max(initial=0.0)))
+                stride = max(1, -(-sizes.size // SAMPLED))
+                kept.setdefault(name, []).append(sizes[::stride].copy())
+    return {name: Magnitude(peak, _usual(kept[name])) for name, peak in peaks.items()}
 
 
-def channel_peaks(
-    model: onnx.ModelProto, values: Sequence[str], feeds: Sequence[Tensors]
-) -> dict[str, npt.NDArray[np.float32]]:
-    """The largest magnitude of each value along its last axis."""
-    peaks: dict[str, npt.NDArray[np.float32]] = {}
-    for answer in _values(model, values, feeds):
-        for name, array in answer.items():
-            seen = np.abs(array).reshape(-1, array.shape[-1]).max(axis=0)
-            peaks[name] = np.maximum(peaks[name], seen) if name in peaks else seen
-    return peaks
+def _usual(samples: Sequence[npt.NDArray[np.float32]]) -> float:
+    pooled = np.concatenate(samples)
+    return float(np.quantile(pooled, USUAL)) if pooled.size else 0.0
 
 
 def _values(
@@ -89,13 +84,6 @@ def _values(
     for case in feeds:
         answer = dict(zip(wanted, session.run(wanted, dict(case)), strict=True))
         yield answer | {name: case[name] for name in values if name in given}
-
-
-def _span(array: Any) -> Span:
-    finite = array[np.isfinite(array)] if not np.isfinite(array).all() else array
-    if finite.size == 0:
-        return Span(np.inf, -np.inf)
-    return Span(float(finite.min()), float(finite.max()))
 
 
 def _session(data: bytes) -> Any:

@@ -9,6 +9,7 @@ import onnx
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
 from services.engines.export.checked import STANDARD_DOMAINS
+from services.engines.export.graph import graphs
 
 
 def prepare(data: bytes) -> onnx.ModelProto:
@@ -58,3 +59,12 @@ def _name_nodes(graph: onnx.GraphProto) -> None:
             while node.name in taken:
                 node.name += "_"
         taken.add(node.name)
+
+
+def drop_unused(graph: onnx.GraphProto) -> None:
+    """Remove constants that nothing reads any more."""
+    used = {name for inner in graphs(graph) for node in inner.node for name in node.input}
+    used |= {item.name for item in graph.output}
+    kept = [item for item in graph.initializer if item.name in used]
+    del graph.initializer[:]
+    graph.initializer.extend(kept)

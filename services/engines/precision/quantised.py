@@ -1,6 +1,6 @@
 """Int8 by static Q/DQ: symmetric activations per tensor, symmetric weights per channel.
 
-ONNX Runtime's own quantiser places the pairs; ranges come from `observe`, so that one calibration
+ONNX Runtime's own quantiser places the pairs; limits come from `observe`, so that one calibration
 serves every candidate. Symmetric and with float biases, because TensorRT takes nothing else.
 """
 
@@ -14,13 +14,13 @@ from onnxruntime.quantization import CalibrationMethod, QuantType
 from onnxruntime.quantization.calibrate import TensorsData
 from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
 
-from services.engines.precision.observe import Span
-
 OPERATORS = ("Conv", "Gemm", "MatMul")
 _OPTIONS = {
     "ActivationSymmetric": True,
     "WeightSymmetric": True,
     "QuantizeBias": False,
+    # Else weight scales are widened, up to 3,000 times, for the sake of biases that stay in float.
+    "QDQDisableWeightAdjustForInt32Bias": True,
     # Products keep their float results: a quantised residual stream costs most of the accuracy.
     "OpTypesToExcludeOutputQuantization": ["Gemm", "MatMul"],
 }
@@ -32,7 +32,7 @@ def quantisable(model: onnx.ModelProto) -> tuple[str, ...]:
 
 
 def calibrated_values(model: onnx.ModelProto) -> tuple[str, ...]:
-    """The values whose ranges `quantise` needs."""
+    """The values whose limits `quantise` needs."""
     names = [
         name
         for node in model.graph.node
@@ -43,16 +43,15 @@ def calibrated_values(model: onnx.ModelProto) -> tuple[str, ...]:
 
 
 def quantise(
-    model: onnx.ModelProto, layers: Sequence[str], spans: Mapping[str, Span]
+    model: onnx.ModelProto, layers: Sequence[str], limits: Mapping[str, float]
 ) -> onnx.ModelProto:
-    """A copy of the model with these nodes quantised. Nodes and values need names of their own."""
+    """A copy of the model with these nodes quantised; magnitudes above a value's limit saturate.
+
+    Nodes and values need names of their own.
+    """
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
-    ranges = {
-        name: (np.float32(span.low), np.float32(span.high))
-        for name, span in spans.items()
-        if span.low <= span.high
-    }
+    ranges = {name: (np.float32(-limit), np.float32(limit)) for name, limit in limits.items()}
     quantiser = QDQQuantizer(
         copy,
         per_channel=True,

@@ -7,7 +7,7 @@ bar is HEADROOM of the tolerance, because a compiler fuses and rounds in its own
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx
@@ -18,11 +18,11 @@ from services.engines.precision.bake import NOTES_KEY
 from services.engines.precision.calibration import check_calibration
 from services.engines.precision.carried import carried_precision
 from services.engines.precision.deviations import worst_deviation
-from services.engines.precision.observe import observe, run_model
-from services.engines.precision.packed import at_opset, pack, packable
+from services.engines.precision.observe import USUAL, observe, run_model
+from services.engines.precision.packed import BLOCK, pack, packable, with_products
 from services.engines.precision.prepare import prepare
 from services.engines.precision.quantised import calibrated_values, quantisable, quantise
-from services.engines.precision.sensitivity import Choice, choose_layers
+from services.engines.precision.sensitivity import Choice, Evaluate, Search
 from services.engines.precision.typed import narrow_model, watched_values
 from services.engines.tensors import Arrays
 from validators.contracts.encoder import EncoderContract
@@ -39,7 +39,7 @@ MAX_SAMPLES = 96
 HELD_OUT = 4
 """Every fourth sample is held out: ranges do not see it, parity does."""
 
-SCREENED = 3
+SCREENED = 2
 """Held-out samples that rank a layer alone."""
 
 MAX_CASE_BYTES = 16 * 1024 * 1024
@@ -112,20 +112,30 @@ class _Bench:
 
 
 def _narrow(bench: _Bench) -> tuple[onnx.ModelProto, tuple[str, ...]]:
-    spans = observe(bench.model, watched_values(bench.model), bench.samples)
-    made = narrow_model(bench.model, bench.precision, spans)
+    seen = observe(bench.model, watched_values(bench.model), bench.samples)
+    made = narrow_model(bench.model, bench.precision, seen)
     return made.model, made.notes
 
 
 def _int8(bench: _Bench) -> tuple[onnx.ModelProto, tuple[str, ...]]:
     model = onnx.shape_inference.infer_shapes(bench.model, data_prop=True)
-    spans = observe(model, calibrated_values(model), bench.fitted)
-    return _choose(bench, quantisable(model), lambda layers: quantise(model, layers, spans))
+    seen = observe(model, calibrated_values(model), bench.fitted)
+    peaks = {name: item.peak for name, item in seen.items()}
+    usual = {name: item.usual for name, item in seen.items()}
+    return _choose(
+        bench,
+        quantisable(model),
+        {
+            "largest values": lambda layers: quantise(model, layers, peaks),
+            f"the {USUAL:.2%} quantile": lambda layers: quantise(model, layers, usual),
+        },
+    )
 
 
 def _int4(bench: _Bench) -> tuple[onnx.ModelProto, tuple[str, ...]]:
-    model = at_opset(bench.model)
-    return _choose(bench, packable(model), lambda layers: pack(model, layers))
+    model = with_products(bench.model)
+    way = f"blocks of {BLOCK}"
+    return _choose(bench, packable(model), {way: lambda layers: pack(model, layers)})
 
 
 _RECIPES = {
@@ -137,9 +147,9 @@ _RECIPES = {
 
 
 def _choose(
-    bench: _Bench, layers: Sequence[str], rewrite: Rewrite
+    bench: _Bench, layers: Sequence[str], ways: Mapping[str, Rewrite]
 ) -> tuple[onnx.ModelProto, tuple[str, ...]]:
-    """The model with as many layers rewritten as parity lets."""
+    """The model with as many layers rewritten as parity lets, in the way that promises most."""
     name = bench.precision.value
     if not layers:
         kinds = sorted({node.op_type for node in bench.model.graph.node})
@@ -148,11 +158,9 @@ def _choose(
             remedy=f"Use another precision; its operators are: {', '.join(kinds)[:300]}.",
         )  # fmt: skip
     judge = _Judge(bench)
-    choice = choose_layers(
-        layers,
-        lambda chosen: judge.judge(rewrite(chosen)),
-        screen=lambda chosen: judge.screen(rewrite(chosen)),
-    )
+    searches = {way: Search(*judge.measures(rewrite)) for way, rewrite in ways.items()}
+    way = max(searches, key=lambda item: searches[item].promise(layers))
+    choice = searches[way].choose(layers)
     if not choice.quantised:
         raise Unsupported(
             f"no layer can be {name} within parity: with all {len(layers)} the deviation is "
@@ -160,15 +168,16 @@ def _choose(
             where=bench.contract.name,
             remedy="Use a wider precision, or more and truer calibration data.",
         )
-    return rewrite(choice.quantised), _describe(choice, name)
+    tries = sum(search.tries for search in searches.values())
+    return ways[way](choice.quantised), _describe(choice, name, way, tries)
 
 
-def _describe(choice: Choice, precision: str) -> tuple[str, ...]:
+def _describe(choice: Choice, precision: str, way: str, tries: int) -> tuple[str, ...]:
     count = len(choice.quantised) + len(choice.floating)
     notes = [
-        f"{len(choice.quantised)} of {count} layers are {precision}, with "
+        f"{len(choice.quantised)} of {count} layers are {precision} (scales by {way}), with "
         f"{choice.badness * HEADROOM:.3f} of the tolerated deviation on held-out data, after "
-        f"{choice.tries} tries"
+        f"{tries} tries"
     ]
     if choice.floating:
         more = f" and {len(choice.floating) - 8} more" if len(choice.floating) > 8 else ""
@@ -185,7 +194,7 @@ class _Judge:
     def __init__(self, bench: _Bench) -> None:
         corners = [
             case.feeds
-            for case in make_cases(bench.contract.inputs, bench.profiles)
+            for case in make_cases(bench.contract.inputs, bench.profiles, between=1)
             if _size(case.feeds) <= MAX_CASE_BYTES
         ]
         corners.sort(key=_size)
@@ -196,11 +205,12 @@ class _Judge:
         self._reference: list[Arrays] = run_model(bench.model, self._names, self._cases)
         self._tolerance = bench.tolerance or TOLERANCES[bench.precision]
 
-    def judge(self, candidate: onnx.ModelProto) -> float:
-        return self._compare(candidate, len(self._cases))
-
-    def screen(self, candidate: onnx.ModelProto) -> float:
-        return self._compare(candidate, self._few)
+    def measures(self, rewrite: Rewrite) -> tuple[Evaluate, Evaluate]:
+        """The whole measure and the cheap one that ranks, of sets of layers."""
+        return (
+            lambda layers: self._compare(rewrite(layers), len(self._cases)),
+            lambda layers: self._compare(rewrite(layers), self._few),
+        )
 
     def _compare(self, candidate: onnx.ModelProto, count: int) -> float:
         found = run_model(candidate, self._names, self._cases[:count])

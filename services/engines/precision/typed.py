@@ -18,7 +18,8 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from services.engines.export.graph import graphs
-from services.engines.precision.observe import Span
+from services.engines.precision.observe import Magnitude
+from services.engines.precision.prepare import drop_unused
 from validators.contracts.engine import Precision
 from validators.contracts.errors import Unsupported
 
@@ -60,7 +61,7 @@ def watched_values(model: onnx.ModelProto) -> tuple[str, ...]:
 
 
 def narrow_model(
-    model: onnx.ModelProto, precision: Precision, spans: Mapping[str, Span]
+    model: onnx.ModelProto, precision: Precision, seen: Mapping[str, Magnitude]
 ) -> TypedModel:
     """The model computing in fp16 or bf16 where it may.
 
@@ -69,7 +70,7 @@ def narrow_model(
     """
     if precision is Precision.BF16 and _opset(model) < _BF16_OPSET:
         model = onnx.version_converter.convert_version(model, _BF16_OPSET)
-    rewrite = _Rewrite(model, precision, spans)
+    rewrite = _Rewrite(model, precision, seen)
     rewrite.run()
     if not rewrite.products:
         raise Unsupported(
@@ -89,7 +90,7 @@ class _Rewrite:
     """One pass in the graph's order. A value has one home type; casts are made once, on demand."""
 
     def __init__(
-        self, model: onnx.ModelProto, precision: Precision, spans: Mapping[str, Span]
+        self, model: onnx.ModelProto, precision: Precision, seen: Mapping[str, Magnitude]
     ) -> None:
         self.model = onnx.ModelProto()
         self.model.CopyFrom(model)
@@ -98,7 +99,7 @@ class _Rewrite:
         self.kept: list[str] = []  # by their range
         self._precision = precision
         self._to = NARROW[precision]
-        self._spans = spans
+        self._seen = seen
         self._types = _value_types(model)
         self._opset = _opset(model)
         self._constants = {item.name: item for item in self.model.graph.initializer}
@@ -126,7 +127,7 @@ class _Rewrite:
         nodes = list(self._nodes)
         del graph.node[:], graph.value_info[:]
         graph.node.extend(nodes)
-        _drop_unused(graph)
+        drop_unused(graph)
 
     def notes(self) -> Iterator[str]:
         yield f"{self.narrowed} nodes compute in {self._precision.value}, {self.products} products"
@@ -160,8 +161,8 @@ class _Rewrite:
             array = numpy_helper.to_array(self._constants[name])
             finite = array[np.isfinite(array)]
             peak = float(np.abs(finite).max(initial=0.0))
-        elif name in self._spans:
-            peak = self._spans[name].peak
+        elif name in self._seen:
+            peak = self._seen[name].peak
         else:
             return False  # never seen: nothing is known of it
         return peak == 0 or SMALLEST <= peak <= LARGEST
@@ -245,11 +246,3 @@ def _captured(graph: onnx.GraphProto) -> set[str]:
         for node in inner.node
         for name in node.input
     }
-
-
-def _drop_unused(graph: onnx.GraphProto) -> None:
-    used = {name for inner in graphs(graph) for node in inner.node for name in node.input}
-    used |= {item.name for item in graph.output}
-    kept = [item for item in graph.initializer if item.name in used]
-    del graph.initializer[:]
-    graph.initializer.extend(kept)

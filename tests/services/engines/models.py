@@ -5,6 +5,7 @@ The factories live in a file that tests write next to a "pipeline", as a user's 
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 from validators.contracts.encoder import EncoderContract, PreprocessSpec
@@ -26,10 +27,12 @@ class Image(torch.nn.Module):
         return features, self.head(features)
 
 class Text(torch.nn.Module):
-    def __init__(self):
+    def __init__(self, width=16):
         super().__init__()
-        self.table = torch.nn.Embedding(100, 16)
-        self.layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, dropout=0.0)
+        self.table = torch.nn.Embedding(100, width)
+        self.layer = torch.nn.TransformerEncoderLayer(
+            width, 2, 2 * width, batch_first=True, dropout=0.0
+        )
     def forward(self, ids, mask):
         hidden = self.layer(self.table(ids), src_key_padding_mask=mask == 0)
         weights = mask.unsqueeze(-1).to(hidden.dtype)
@@ -43,6 +46,7 @@ class Flattened(torch.nn.Module):
 
 def image(): return Image()
 def text(): return Text()
+def wide(): return Text(64)
 def flattened(): return Flattened()
 def nan_weights():
     made = Image()
@@ -131,3 +135,11 @@ def image_entry(
 TEXT_ENTRY = EncoderEntry(
     TEXT, EncoderSource(SourceKind.TORCH, "tiny_models:text"), Precision.FP32, TEXT_PROFILES
 )
+
+WIDE_ENTRY = EncoderEntry(
+    dataclasses.replace(
+        TEXT, outputs=(dataclasses.replace(TEXT.outputs[0], shape=("batch", 64)),), name="wide"
+    ),
+    EncoderSource(SourceKind.TORCH, "tiny_models:wide"), Precision.FP32, TEXT_PROFILES,
+)  # fmt: skip
+"""As the text encoder, with matrices large enough for weights in blocks."""
