@@ -51,7 +51,7 @@ CHILD = Limits(timeout_s=300.0, memory_bytes=4 * 1024**3)
 TOKENIZER = "tokenizer"
 
 _TORCH = (Precision.FP32, Precision.BF16, Precision.FP16)
-_OPENVINO = (Precision.FP32, Precision.BF16, Precision.FP16, Precision.INT8)
+_OPENVINO = (Precision.FP32, Precision.BF16, Precision.FP16)
 
 
 @dataclass(frozen=True, slots=True)

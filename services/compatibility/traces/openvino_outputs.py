@@ -22,6 +22,7 @@ from services.compatibility.traces.recorder import Recorder
 from services.engines.backends.openvino.probe import library
 from validators.compatibility.layers import Trace
 from validators.contracts.engine import Precision
+from validators.contracts.errors import Unsupported
 from validators.contracts.ports import Tensors
 
 RUNTIME = "openvino"
@@ -32,7 +33,6 @@ _HINTS = {
     Precision.FP32: "f32",
     Precision.FP16: "f16",
     Precision.BF16: "bf16",
-    Precision.INT8: "f32",
 }
 _NO_LAYERS = frozenset((
     "Constant", "Parameter", "Result", "Convert", "Reshape", "Squeeze", "Unsqueeze", "Transpose",
@@ -56,22 +56,30 @@ def trace_openvino(
 ) -> Trace:
     """Compile with the precision's hint and run the items one by one.
 
+    What a quantised model does is in its nodes: trace it in fp32, which is what the rest is in.
+
     Raises:
-        Unavailable: OpenVINO is not installed.  TooLarge: see `Recorder.add`.
+        Unsupported: a precision that is no hint.  Unavailable: OpenVINO is not installed.
+        TooLarge: see `Recorder.add`.
     """
     started = time.perf_counter()
+    if precision not in _HINTS:
+        raise Unsupported(
+            f"OpenVINO takes no hint for {precision.value}", where=RUNTIME,
+            remedy="Trace the quantised ONNX in fp32.",
+        )  # fmt: skip
     ov = library()
     recorder, order, note = Recorder(), list[str](), ""
     try:
         core = ov.Core()
         groups = _groups(core, onnx_bytes, feeds, group_bytes)
         for names in groups:
-            compiled = _compile(core, onnx_bytes, names, precision)
+            compiled, ports = _compile(core, onnx_bytes, names, precision)
             note = _other_precision(ov, compiled, precision)
             if note:
                 break
             order += [layer.name for layer in names]
-            _run(compiled, names, feeds, recorder)
+            _run(compiled, tuple(zip(names, ports, strict=True)), feeds, recorder)
     except RuntimeError as error:
         lines = str(error).strip().splitlines() or ["no reason given"]
         note = f"OpenVINO does not run it: {lines[-1][:200]}"
@@ -120,34 +128,61 @@ def _sizes(core: Any, data: bytes, feeds: Sequence[Tensors]) -> dict[str, int]:
 
 def _layers(model: Any) -> list[_Layer]:
     results = {_source(result).get_node().get_friendly_name() for result in model.get_results()}
-    constant: set[str] = set()
+    operations = model.get_ordered_ops()
+    constant = _constants(operations)
     found: list[_Layer] = []
     taken: Counter[str] = Counter()
-    for place, node in enumerate(model.get_ordered_ops()):
+    for place, node in enumerate(operations):
         name, kind = node.get_friendly_name(), node.get_type_name()
+        inner = kind in _NO_LAYERS or _is_fused_into_next(node, constant)
+        if name in constant or (inner and name not in results) or kind == "Result":
+            continue
         sources = [item.get_source_output().get_node() for item in node.inputs()]
-        if kind == "ShapeOf" or (
-            kind != "Parameter" and all(_is_constant(source, constant) for source in sources)
-        ):
-            constant.add(name)
-        elif name in results or not (kind in _NO_LAYERS or _is_fused_into_next(node, constant)):
-            joins = kind == "Add" and not any(_is_constant(item, constant) for item in sources)
-            for port in range(node.get_output_size()):
-                if node.get_output_element_type(port).is_real():
-                    label = _label(node, port, taken)
-                    elements = _size(node.get_output_partial_shape(port))
-                    key = joins or _normalises(node)
-                    found.append(_Layer(place, port, label, kind, key, name in results, elements))
+        joins = kind == "Add" and not any(s.get_friendly_name() in constant for s in sources)
+        for port in range(node.get_output_size()):
+            if node.get_output_element_type(port).is_real():
+                label = _label(node, port, taken)
+                elements = _size(node.get_output_partial_shape(port))
+                key = joins or _normalises(node)
+                found.append(_Layer(place, port, label, kind, key, name in results, elements))
     return found
 
 
+def _constants(operations: Sequence[Any]) -> set[str]:
+    """Operations whose output no input's values decide; its shape may."""
+    constant: set[str] = set()
+    for node in operations:
+        sources = [item.get_source_output().get_node() for item in node.inputs()]
+        kind = node.get_type_name()
+        fixed = kind != "Parameter" and all(s.get_friendly_name() in constant for s in sources)
+        if kind == "ShapeOf" or fixed:
+            constant.add(node.get_friendly_name())
+    return constant
+
+
 def _label(node: Any, port: int, taken: Counter[str]) -> str:
-    """The name of the ONNX value where it is known; names that OpenVINO makes up hold a counter of
-    the process, which is cut off."""
+    """The name of the ONNX value; where there is none, what it is a step of.
+
+    Names that OpenVINO makes up hold a counter of the process, and mean nothing to a reader.
+    """
     names = node.output(port).get_names()
-    label = min(names) if names else re.sub(r"_[0-9]+$", "", node.get_friendly_name())
+    label = min(names) if names else node.get_friendly_name()
+    if not names and re.fullmatch(r"[A-Za-z0-9]+_[0-9]+", label):
+        label = f"{node.get_type_name()} before {_next_name(node)}"
     taken[label] += 1
     return label if taken[label] == 1 else f"{label}#{taken[label]}"
+
+
+def _next_name(node: Any) -> str:
+    """The first named value on the way on."""
+    for _ in range(8):
+        readers = node.output(0).get_target_inputs()
+        if not readers:
+            break
+        node = min((item.get_node() for item in readers), key=lambda item: item.get_type_name())
+        if node.get_output_size() and (names := node.output(0).get_names()):
+            return str(min(names))
+    return "the end"
 
 
 def _is_fused_into_next(node: Any, constant: set[str]) -> bool:
@@ -157,16 +192,10 @@ def _is_fused_into_next(node: Any, constant: set[str]) -> bool:
     readers = [item.get_node() for item in node.output(0).get_target_inputs()]
     if len(readers) != 1 or readers[0].get_type_name() not in _FUSED:
         return False
-    sources = [item.get_source_output().get_node() for item in readers[0].inputs()]
-    return all(
-        _is_constant(source, constant)
-        for source in sources
-        if source.get_friendly_name() != node.get_friendly_name()
-    )
-
-
-def _is_constant(node: Any, constant: set[str]) -> bool:
-    return node.get_type_name() == "Constant" or node.get_friendly_name() in constant
+    names = {
+        item.get_source_output().get_node().get_friendly_name() for item in readers[0].inputs()
+    }
+    return names - {node.get_friendly_name()} <= constant
 
 
 def _normalises(node: Any) -> bool:
@@ -191,19 +220,32 @@ def _size(shape: Any) -> int:
     return math.prod(dim.get_length() for dim in shape)
 
 
-def _compile(core: Any, data: bytes, layers: Sequence[_Layer], precision: Precision) -> Any:
-    """A fresh reading of the model: extra results change it, the order of operations stays."""
+def _compile(
+    core: Any, data: bytes, layers: Sequence[_Layer], precision: Precision
+) -> tuple[Any, list[int]]:
+    """A fresh reading of the model with these layers as results, and which result each one is.
+
+    What is a result already is not made one again.
+    """
     model = core.read_model(data)
     operations = model.get_ordered_ops()
     if any(operations[item.place].get_type_name() != item.kind for item in layers):
         raise RuntimeError("the order of its operations changes between two readings")
-    model.add_outputs([operations[item.place].output(item.port) for item in layers])
+    wanted = [operations[item.place].output(item.port) for item in layers]
+    present = {_identity(_source(result)) for result in model.get_results()}
+    model.add_outputs([port for port in wanted if _identity(port) not in present])
+    places = {_identity(_source(r)): place for place, r in enumerate(model.get_results())}
     configuration = {
         "PERFORMANCE_HINT": "LATENCY",
         "INFERENCE_PRECISION_HINT": _HINTS[precision],
         "INFERENCE_NUM_THREADS": 1,
     }
-    return core.compile_model(model, "CPU", configuration)
+    compiled = core.compile_model(model, "CPU", configuration)
+    return compiled, [places[_identity(port)] for port in wanted]
+
+
+def _identity(port: Any) -> tuple[str, int]:
+    return port.get_node().get_friendly_name(), port.get_index()
 
 
 def _other_precision(ov: Any, compiled: Any, precision: Precision) -> str:
@@ -216,14 +258,16 @@ def _other_precision(ov: Any, compiled: Any, precision: Precision) -> str:
 
 
 def _run(
-    compiled: Any, layers: Sequence[_Layer], feeds: Sequence[Tensors], recorder: Recorder
+    compiled: Any,
+    layers: Sequence[tuple[_Layer, int]],
+    feeds: Sequence[Tensors],
+    recorder: Recorder,
 ) -> None:
     request = compiled.create_infer_request()
-    first = len(compiled.outputs) - len(layers)
     for item, feed in enumerate(feeds):
         request.infer(dict(feed), share_inputs=True)
-        for place, layer in enumerate(layers):
-            values = np.asarray(request.get_output_tensor(first + place).data)
+        for layer, port in layers:
+            values = np.asarray(request.get_output_tensor(port).data)
             if values.dtype.kind == "f" and values.size:
                 recorder.add(
                     item, layer.name, layer.kind, values, key=layer.key, output=layer.output
