@@ -35,6 +35,9 @@ REQUIRED_GATES = (
 )  # fmt: skip
 """Every gate of the release flow: a version that skipped one is not approved."""
 
+PRECISION = "precision"
+"""Required where the pipeline leaves a precision to measurement."""
+
 _VERBS = {Action.APPROVE: approve, Action.REJECT: reject}
 
 
@@ -96,12 +99,17 @@ def review_of(workspace: Workspace, found: Registered) -> ReviewState:
         author=found.version.tags.get(AUTHOR_TAG, ""),
         target=deployment.target,
         gates=tuple((verdict.gate, verdict.outcome) for verdict in found.verdicts),
-        required_gates=REQUIRED_GATES,
+        required_gates=_required_gates(found.pipeline),
         certificate=found.record.certificate,
         required_people=deployment.review.people,
         unattended_allowed=deployment.review.unattended,
     )
     return from_ledger(workspace.ledger.entries(found.version.model), request)
+
+
+def _required_gates(pipeline: Pipeline) -> tuple[str, ...]:
+    measured = any(pipeline.measures_precision(entry) for entry in pipeline.encoders)
+    return (*REQUIRED_GATES, PRECISION) if measured else REQUIRED_GATES
 
 
 @dataclass(frozen=True, slots=True)

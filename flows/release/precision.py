@@ -28,8 +28,6 @@ from validators.precision.words import GATE, Objective
 PACE = Pace()
 """Rounds and time of one measurement, about a minute an encoder."""
 
-_HOST = ("host",)
-
 
 @task(name="precision", **STEP)
 def choose_precisions(
@@ -42,7 +40,7 @@ def choose_precisions(
 
     Encoders are measured one after the other: nothing else of the release runs beside them.
     """
-    several = [entry for entry in entries if _has_choice(release, entry)]
+    several = [entry for entry in entries if release.pipeline.measures_precision(entry)]
     if not several:
         return {}
     reporter().started(GATE)
@@ -52,11 +50,6 @@ def choose_precisions(
         found[entry.name] = _recalled(release, entry, exported[entry.name], clean)
     _judge(release, found)
     return found
-
-
-def _has_choice(release: Release, entry: EncoderEntry) -> bool:
-    plan = release.pipeline.deploy_backend
-    return plan.precision is None and plan.targets == _HOST and len(set(entry.precisions)) > 1
 
 
 def _recalled(

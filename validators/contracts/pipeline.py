@@ -204,6 +204,12 @@ class Pipeline:
                 return branch
         raise NotFound(f"the pipeline has no branch for {modality!r}", where=self.service)
 
+    def measures_precision(self, entry: EncoderEntry) -> bool:
+        """Whether the deployed precision of this encoder is left to measurement on this host."""
+        plan = self.deploy_backend
+        several = len(set(entry.precisions)) > 1
+        return several and plan.precision is None and plan.targets == ("host",)
+
     @property
     def deploy_backend(self) -> BackendPlan:
         for plan in self.backends:

@@ -166,3 +166,24 @@ def test_voices_that_are_not_released_give_nothing(tmp_path: Path) -> None:
     entry = release.pipeline.encoder("image")
     contract = replace(entry.contract, modality="audio")
     assert real_feeds(release, choosing.clean, contract, entry.profiles) == RealFeeds()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "backend", "needed"),
+    [
+        (["fp32", "bf16"], {}, True),
+        ("auto", {}, True),
+        ("bf16", {}, False),
+        (["bf16"], {}, False),
+        (["fp32", "bf16"], {"precision": "fp32"}, False),  # the backend's own word decides
+    ],
+)
+def test_a_precision_is_measured_where_the_file_leaves_a_choice(
+    tmp_path: Path, wanted: Any, backend: dict[str, Any], needed: bool
+) -> None:
+    project = Project(tmp_path / "project")
+    project.edit(lambda file: file["encoders"]["image"].update(precision=wanted))
+    project.edit(lambda file: file.update(backends=[{**OPENVINO[0], **backend}]))
+    pipeline = parse_pipeline(project.pipeline.read_text())
+    measured = [entry.name for entry in pipeline.encoders if pipeline.measures_precision(entry)]
+    assert measured == (["image"] if needed else [])
