@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -11,6 +11,7 @@ from prefect import task
 from flows.progress import reporter
 from flows.release.bundle import find
 from flows.release.encoding import loaded
+from flows.release.inside import look_inside
 from flows.release.register import record_of
 from flows.release.run import STEP, Baseline, Release
 from flows.release.values import Exported, Learned, ReleaseRecord
@@ -110,6 +111,9 @@ def check_compatibility(
             },
             Verdict,
             lambda: _compare(release, candidate, champion, baseline),
+            needs=lambda verdict: [
+                (release.workspace.store, item.digest) for item in verdict.evidence
+            ],
         )
     )
 
@@ -120,34 +124,49 @@ def _compare(
     settings = CompatibilitySettings(
         linf=release.pipeline.gates.compatibility_linf, catalogue_reencoded=True
     )
-    verdicts: dict[str, Verdict] = {}
+    verdicts: dict[str, list[Verdict]] = {}
     for done, (name, new) in enumerate(candidate.exported.items()):
         reporter().advanced("compatibility", done, len(candidate.exported), name)
         old = _encoder_of(champion, name)
         if old is not None and old.fingerprint == encoder_fingerprint(new.contract, new.onnx):
             continue
-        with _version(release, new.contract, candidate.engines[name]) as fresh:
-            if champion is None or old is None:
-                check = check_alone(fresh, _feeds(release, candidate, fresh.contract))
-                lost = champion is None and baseline.champion_exists
-                verdicts[name] = assess_first_version(check, settings, champion_exists=lost)
-                continue
-            with _version(release, old.contract, champion.deployed_engine(name)) as before:
-                feeds = zip(
-                    _feeds(release, candidate, before.contract),
-                    _feeds(release, candidate, fresh.contract),
-                    strict=True,
-                )
-                measured = compare_encoders(before, fresh, list(feeds))
-                verdicts[name] = assess_compatibility(measured, settings)
-    findings = [finding for verdict in verdicts.values() for finding in verdict.findings]
-    metrics = {
-        f"{name}.{metric}": value
-        for name, verdict in verdicts.items()
-        for metric, value in verdict.metrics
-    }
+        fresh_engine = candidate.engines[name]
+        feeds = _feeds(release, candidate, new.contract)
+        if champion is None or old is None:
+            with _version(release, new.contract, fresh_engine) as fresh:
+                check = check_alone(fresh, feeds)
+            lost = champion is None and baseline.champion_exists
+            outside = assess_first_version(check, settings, champion_exists=lost)
+            before, pairs = None, [(feed, feed) for feed in feeds]
+        else:
+            before = old, champion.deployed_engine(name)
+            pairs = list(zip(_feeds(release, candidate, old.contract), feeds, strict=True))
+            with (
+                _version(release, new.contract, fresh_engine) as fresh,
+                _version(release, *_both(before)) as known,
+            ):
+                outside = assess_compatibility(compare_encoders(known, fresh, pairs), settings)
+        inside = look_inside(release, (new, fresh_engine), before, pairs)
+        verdicts[name] = [outside, inside]
+    return _join(verdicts, len(candidate.exported))
+
+
+def _both(version: tuple[BundledEncoder, BundledEngine]) -> tuple[EncoderContract, BundledEngine]:
+    return version[0].contract, version[1]
+
+
+def _join(verdicts: Mapping[str, Sequence[Verdict]], encoders: int) -> Verdict:
+    """One verdict over all encoders; metrics are named by their encoder."""
+    parts = [(name, verdict) for name, found in verdicts.items() for verdict in found]
+    metrics = {f"{name}.{metric}": value for name, part in parts for metric, value in part.metrics}
     metrics["encoders_compared"] = float(len(verdicts))
-    return conclude(GATE, findings, examined=len(candidate.exported), metrics=metrics)
+    joined = conclude(
+        GATE,
+        [finding for _, part in parts for finding in part.findings],
+        examined=encoders,
+        metrics=metrics,
+    )
+    return joined.with_evidence(*(item for _, part in parts for item in part.evidence))
 
 
 def _encoder_of(champion: Bundle | None, name: str) -> BundledEncoder | None:

@@ -19,7 +19,11 @@ def upper_share(seen: int, items: int) -> float:
 
 def share_text(seen: int, items: int) -> str:
     """For people: "0 of 64 items: up to 4.6 %"."""
-    bound = f"up to {100 * upper_share(seen, items):.2g} %"
+    bound = f"up to {_percent(upper_share(seen, items), 2)}"
     if seen == 0:
         return f"0 of {items} items: {bound}"
-    return f"{seen} of {items} items: {100 * seen / items:.3g} %, {bound}"
+    return f"{seen} of {items} items: {_percent(seen / items, 3)}, {bound}"
+
+
+def _percent(share: float, digits: int) -> str:
+    return "100 %" if share > 0.995 else f"{100 * share:.{digits}g} %"

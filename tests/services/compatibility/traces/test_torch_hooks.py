@@ -16,9 +16,12 @@ from services.compatibility.traces.torch_hooks import trace_module
 from tests.services.compatibility.planted import FACTORIES
 from validators.compatibility.facts import compare_models
 from validators.compatibility.layer_drift import measure_drifts
+from validators.compatibility.layer_verdict import assess_layers
 from validators.compatibility.layers import DriftLimits, Trace, first_divergence
+from validators.compatibility.sandboxed import ExaminedVersion, SandboxMeasurement
 from validators.contracts.engine import Precision
 from validators.contracts.errors import Unsupported
+from validators.contracts.verdict import Outcome
 
 Items = Sequence[tuple[Tensor, ...]]
 
@@ -94,6 +97,14 @@ def test_a_nan_in_one_of_500_items_is_seen_and_placed(planted: dict[str, Any]) -
     assert broken[0].name == "root"
     assert broken[0].broken_places() == (311,)
     assert broken[0].nan == 16
+
+    alone = ExaminedVersion("1.1.0", (trace,), None, None, (), 0.0, 0)
+    verdict = assess_layers(
+        SandboxMeasurement("stack", None, alone, 500, (Precision.FP32,), (), ())
+    )
+    (found,) = (item for item in verdict.findings if item.code == "layer-not-finite")
+    assert (found.outcome, found.waivable, found.subject) == (Outcome.FAIL, False, "stack.root")
+    assert str(found.measured).startswith("1 of 500 items: 0.2 %, up to 0.95 %")
 
 
 def test_statistics_are_those_of_the_tensors(planted: dict[str, Any]) -> None:
