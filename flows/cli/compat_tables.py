@@ -50,6 +50,8 @@ def show_comparison(console: Console, comparison: Mapping[str, Any]) -> None:
     _show_differences(console, comparison["differences"])
     _show_precisions(console, comparison["metrics"])
     _show_geometries(console, comparison["geometries"])
+    for record in comparison["adapters"]:
+        console.print(f"  adapter {record.measured.kind.value} of {record.output} is registered")
     _show_findings(console, comparison["findings"])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,18 @@ from flows.compatibility.items import Items
 from flows.compatibility.sides import Side, with_engine
 from flows.interruption import told_to_end
 from flows.progress import reporter
+from flows.release.adapters import OpenPair, compare_pair
 from flows.release.encoding import loaded
 from flows.workspace import Workspace
 from services.children.scratch import scratch
-from services.compatibility.compare import EncoderVersion, compare_encoders
+from services.compatibility.compare import EncoderVersion
 from services.compatibility.sandbox import Examination, VersionSource, examine
 from services.engines.manifest import open_manifest
+from validators.compatibility.adapters import AdapterRecord
 from validators.compatibility.layer_verdict import LayerSettings, assess_layers
 from validators.compatibility.measured import CompatibilityMeasurement, CompatibilityWord
 from validators.compatibility.sandboxed import SandboxMeasurement
-from validators.compatibility.verdict import GATE, assess_compatibility
+from validators.compatibility.verdict import GATE
 from validators.compatibility.words import CompatibilitySettings, word_of
 from validators.contracts.engine import Precision
 from validators.contracts.errors import NotFound
@@ -31,6 +33,9 @@ from validators.contracts.verdict import Outcome, Verdict, conclude
 
 ITEMS = 64
 """Samples that two versions are compared on, unless told otherwise."""
+
+MAX_TRACED = 64
+"""Items that are followed layer by layer."""
 
 _WORST = (
     CompatibilityWord.COMPATIBLE, CompatibilityWord.ADAPTER, CompatibilityWord.REINDEX,
@@ -49,6 +54,7 @@ class Comparison:
     verdict: Verdict
     measured: CompatibilityMeasurement | None = None
     inside: SandboxMeasurement | None = None
+    adapters: tuple[AdapterRecord, ...] = ()
 
     def document(self) -> dict[str, Any]:
         """The judged part: traces stay out of documents."""
@@ -63,6 +69,7 @@ class Comparison:
             "geometries": self.measured.geometries if self.measured else (),
             "differences": (self.measured.differences if self.measured else ())
             + (self.inside.differences if self.inside else ()),
+            "adapters": self.adapters,
         }
 
 
@@ -109,17 +116,21 @@ def _compare(
     feeds = list(pairs)
     settings = CompatibilitySettings(linf=new.pipeline.gates.compatibility_linf)
     with _opened(workspace, old, name) as before, _opened(workspace, new, name) as after:
-        measured = compare_encoders(before, after, feeds)
-    inside = _look_inside(workspace, (old, new), name, feeds)
-    outer = assess_compatibility(measured, settings)
+        pair = OpenPair(
+            before, after, old.fingerprint(name), new.fingerprint(name),
+            items.raws(new.contract(name)),
+        )  # fmt: skip
+        judged = compare_pair(workspace, pair, feeds, settings)
+    settings = replace(settings, adapters=judged.adapters)
+    inside = _look_inside(workspace, (old, new), name, feeds[:MAX_TRACED])
+    outer, measured = judged.verdict, judged.measured
     inner = assess_layers(inside, LayerSettings(linf=settings.linf))
     verdict = conclude(
         GATE, (*outer.findings, *inner.findings), examined=measured.items,
         metrics={**dict(outer.metrics), **dict(inner.metrics)},
     )  # fmt: skip
-    return Comparison(
-        name, labels[0], labels[1], _word(verdict, measured, settings), verdict, measured, inside
-    )
+    word = _word(verdict, measured, settings)
+    return Comparison(name, labels[0], labels[1], word, verdict, measured, inside, judged.adapters)
 
 
 def _word(

@@ -16,11 +16,14 @@ from services.engines.cases import make_cases
 from services.preprocess import make_preprocessor
 from validators.contracts.dataset import Dataset, Sample
 from validators.contracts.documents import load
+from validators.contracts.encoder import EncoderContract
 from validators.contracts.errors import BadInput
 from validators.contracts.ports import ObjectStore, Tensors
 
 SEEDED = 4
 """Seeded inputs between the corners of each profile, where there are no media for an encoder."""
+
+MAX_RAWS = 512
 
 _KINDS = ("image/", "text/")
 
@@ -54,16 +57,23 @@ class Items:
         Where no media of its modality can be used (voices are never released), seeded inputs.
         """
         contract = side.contract(encoder)
+        raws = self.raws(contract)[:count]
+        if not raws:
+            profiles = side.pipeline.encoder(encoder).profiles
+            return [case.feeds for case in make_cases(contract.inputs, profiles, between=SEEDED)]
+        preprocess = make_preprocessor(contract.preprocess, self.assets.get)
+        return [preprocess(raw) for raw in raws]
+
+    def raws(self, contract: EncoderContract) -> Sequence[bytes | str]:
+        """The media that an encoder reads, MAX_RAWS at most; none where none can be."""
+        if contract.preprocess.kind in ("transcript", "tensor"):
+            return ()
         usable = [
             sample
             for sample in self.samples
             if (media := sample.find(contract.modality)) and media.media_type.startswith(_KINDS)
-        ][:count]
-        if not usable or contract.preprocess.kind in ("transcript", "tensor"):
-            profiles = side.pipeline.encoder(encoder).profiles
-            return [case.feeds for case in make_cases(contract.inputs, profiles, between=SEEDED)]
-        preprocess = make_preprocessor(contract.preprocess, self.assets.get)
-        return [preprocess(self.raw(sample, contract.modality)) for sample in usable]
+        ]
+        return [self.raw(sample, contract.modality) for sample in usable[:MAX_RAWS]]
 
 
 @contextmanager

@@ -75,12 +75,31 @@ class OpenPair:
         return bool(self.raws) and kinds <= KINDS and len(kinds) == 1
 
 
+@dataclass(frozen=True, slots=True)
+class JudgedPair:
+    """The verdict on a pair, the figures behind it, and the adapters that were registered."""
+
+    verdict: Verdict
+    measured: CompatibilityMeasurement
+    adapters: tuple[AdapterRecord, ...] = ()
+
+
 def judge_pair(
     workspace: Workspace,
     pair: OpenPair,
     feeds: Sequence[Feeds],
     settings: CompatibilitySettings,
 ) -> Verdict:
+    """As `compare_pair`, the verdict alone."""
+    return compare_pair(workspace, pair, feeds, settings).verdict
+
+
+def compare_pair(
+    workspace: Workspace,
+    pair: OpenPair,
+    feeds: Sequence[Feeds],
+    settings: CompatibilitySettings,
+) -> JudgedPair:
     """The gate's verdict on two versions by their answers; what was registered is in its evidence.
 
     Raises:
@@ -90,7 +109,7 @@ def judge_pair(
     measured = compare_encoders(pair.old, pair.new, feeds, views=views)
     words = [word_of(geometry, settings) for geometry in measured.geometries]
     if all(word is CompatibilityWord.COMPATIBLE for word in words):
-        return assess_compatibility(measured, settings)
+        return JudgedPair(assess_compatibility(measured, settings), measured)
     check = check_inputs(pair.old, pair.new, feeds)
     findings = [
         *judge_inputs(check),
@@ -109,7 +128,8 @@ def judge_pair(
         examined=measured.items,
         metrics={**dict(verdict.metrics), **input_metrics(check)},
     )
-    return joined.with_evidence(*_evidence(workspace, check.encoder, records))
+    evidence = _evidence(workspace, check.encoder, records)
+    return JudgedPair(joined.with_evidence(*evidence), measured, records)
 
 
 def offer_adapters(
