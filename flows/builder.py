@@ -23,13 +23,20 @@ from flows.locks import exclusive
 from infra.builds import FolderQueue
 from infra.clocks import SystemClock
 from infra.local_target.gateway import find_gateway
-from infra.local_target.processes import find_with_argument, is_alive, send_signal, spawn_detached
+from infra.local_target.processes import (
+    ProcessIdentity,
+    find_with_argument,
+    is_alive,
+    send_signal,
+    spawn_detached,
+)
 from validators.contracts.builds import BuildQueue, BuildState
 from validators.contracts.errors import Conflict, ModalgateError
 
 SETTING = "MODALGATE_BUILDS"
 LOOK_S = 2.0
 RETRY_S = 30.0
+END_S = 10.0
 STOP_S = 20.0
 NICENESS = 15
 _BUILD = (sys.executable, "-m", "flows.cli", "engines", "build", "--json")
@@ -55,13 +62,20 @@ def stop_builder(home: Home, service: str) -> None:
     process = find_with_argument(str(_lock(home, service)))
     if process is None:
         return
-    send_signal(process, signal.SIGTERM)
-    waited = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        send_signal(process, number)
+        if _gone(process):
+            return
+
+
+def _gone(process: ProcessIdentity) -> bool:
+    """Whether it ended within STOP_S."""
+    pause = threading.Event()
     for _ in range(int(STOP_S / 0.1)):
         if not is_alive(process):
-            return
-        waited.wait(0.1)
-    send_signal(process, signal.SIGKILL)
+            return True
+        pause.wait(0.1)
+    return False
 
 
 def watch(home: Home, service: str, asked: threading.Event) -> None:
@@ -98,14 +112,20 @@ class _Looked:
 
 
 def _build(asked: threading.Event) -> None:
-    """One drain of the queue, in a child that is told to end when we are."""
+    """One drain of the queue, in a child that is told to end when we are.
+
+    One that does not end in time is killed: its request waits again, its own children end with it.
+    """
     with subprocess.Popen(
         _BUILD, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT
     ) as child:
-        while child.poll() is None:
-            if asked.wait(0.2):
-                child.terminate()
-                break
+        while child.poll() is None and not asked.wait(0.2):
+            continue
+        child.terminate()
+        try:
+            child.wait(END_S)
+        except subprocess.TimeoutExpired:
+            child.kill()
 
 
 def _lock(home: Home, service: str) -> Path:
