@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from prefect import task
 
 from flows.progress import reporter
+from flows.release.adapters import OpenPair, ReleasedMedia, judge_pair
 from flows.release.bundle import find
 from flows.release.encoding import loaded
 from flows.release.inside import look_inside
 from flows.release.register import record_of
 from flows.release.run import STEP, Baseline, Release
 from flows.release.values import Exported, Learned, ReleaseRecord
-from services.compatibility.compare import EncoderVersion, check_alone, compare_encoders
+from services.compatibility.compare import EncoderVersion, check_alone
 from services.engines.cases import make_cases
 from services.preprocess import make_preprocessor
-from validators.compatibility.verdict import (
-    GATE,
-    assess_compatibility,
-    assess_first_version,
-)
+from validators.compatibility.verdict import GATE, assess_first_version
 from validators.compatibility.words import CompatibilitySettings
 from validators.contracts.bundle import Bundle, BundledEncoder, BundledEngine
 from validators.contracts.dataset import Dataset
@@ -145,7 +142,12 @@ def _compare(
                 _version(release, new.contract, fresh_engine) as fresh,
                 _version(release, *_both(before)) as known,
             ):
-                outside = assess_compatibility(compare_encoders(known, fresh, pairs), settings)
+                store, samples = release.workspace.store, candidate.clean.samples
+                media = ReleasedMedia.of(store, samples, new.contract.modality)
+                fingerprint = encoder_fingerprint(new.contract, new.onnx)
+                both = OpenPair(known, fresh, old.fingerprint, fingerprint, media)
+                stored = replace(settings, stored_items=len(media))
+                outside = judge_pair(release.workspace, both, pairs, stored)
         inside = look_inside(release, (new, fresh_engine), before, pairs)
         verdicts[name] = [outside, inside]
     return _join(verdicts, len(candidate.exported))
