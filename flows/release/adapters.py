@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import overload
 
 import numpy as np
 
@@ -32,10 +31,8 @@ from validators.compatibility.preprocessing import input_metrics, judge_inputs, 
 from validators.compatibility.spaces import GATE, judge_choice
 from validators.compatibility.verdict import assess_compatibility
 from validators.compatibility.words import CompatibilitySettings, word_of
-from validators.contracts.dataset import Media, Sample
 from validators.contracts.digest import Digest, canonical_json
 from validators.contracts.origin import VectorOrigin
-from validators.contracts.ports import ObjectStore
 from validators.contracts.verdict import Evidence, Finding, Outcome, Verdict, conclude
 
 MAX_ITEMS = 512
@@ -44,38 +41,7 @@ MAX_ITEMS = 512
 ENCODED_ROWS = 1200
 """Views of items that each version encodes for it, at most."""
 
-_RELEASED = ("image/", "text/")
 _CHANGED = (CompatibilityWord.ADAPTER, CompatibilityWord.REINDEX)
-
-
-class ReleasedMedia(Sequence[RawInput]):
-    """Raw items of one modality, read from the store as they are asked for."""
-
-    def __init__(self, store: ObjectStore, media: Sequence[Media]) -> None:
-        self._store = store
-        self._media = media
-
-    @staticmethod
-    def of(store: ObjectStore, samples: Sequence[Sample], modality: str) -> ReleasedMedia:
-        """What is released as media: pictures and texts; voices are not."""
-        found = (sample.find(modality) for sample in samples)
-        return ReleasedMedia(
-            store, [item for item in found if item and item.media_type.startswith(_RELEASED)]
-        )
-
-    def __len__(self) -> int:
-        return len(self._media)
-
-    @overload
-    def __getitem__(self, at: int) -> RawInput: ...
-    @overload
-    def __getitem__(self, at: slice) -> ReleasedMedia: ...
-    def __getitem__(self, at: int | slice) -> RawInput | ReleasedMedia:
-        if isinstance(at, slice):
-            return ReleasedMedia(self._store, self._media[at])
-        item = self._media[at]
-        data = self._store.get(item.digest)
-        return data.decode() if item.media_type.startswith("text/") else data
 
 
 @dataclass(frozen=True, slots=True)

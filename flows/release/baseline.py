@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from prefect import task
 
 from flows.progress import reporter
-from flows.release.adapters import OpenPair, ReleasedMedia, judge_pair
+from flows.release.adapters import OpenPair, judge_pair
 from flows.release.bundle import find
 from flows.release.encoding import loaded
 from flows.release.inside import look_inside
+from flows.release.media import ReleasedMedia
 from flows.release.register import record_of
 from flows.release.run import STEP, Baseline, Release
 from flows.release.values import Exported, Learned, ReleaseRecord

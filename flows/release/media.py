@@ -1,0 +1,42 @@
+"""Released media as raw items, one at a time: a data set may be larger than memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import overload
+
+from services.preprocess import RawInput
+from validators.contracts.dataset import Media, Sample
+from validators.contracts.ports import ObjectStore
+
+_RELEASED = ("image/", "text/")
+
+
+class ReleasedMedia(Sequence[RawInput]):
+    """Raw items of one modality, read from the store as they are asked for."""
+
+    def __init__(self, store: ObjectStore, media: Sequence[Media]) -> None:
+        self._store = store
+        self._media = media
+
+    @staticmethod
+    def of(store: ObjectStore, samples: Sequence[Sample], modality: str) -> ReleasedMedia:
+        """What is released as media: pictures and texts; voices are not."""
+        found = (sample.find(modality) for sample in samples)
+        return ReleasedMedia(
+            store, [item for item in found if item and item.media_type.startswith(_RELEASED)]
+        )
+
+    def __len__(self) -> int:
+        return len(self._media)
+
+    @overload
+    def __getitem__(self, at: int) -> RawInput: ...
+    @overload
+    def __getitem__(self, at: slice) -> ReleasedMedia: ...
+    def __getitem__(self, at: int | slice) -> RawInput | ReleasedMedia:
+        if isinstance(at, slice):
+            return ReleasedMedia(self._store, self._media[at])
+        item = self._media[at]
+        data = self._store.get(item.digest)
+        return data.decode() if item.media_type.startswith("text/") else data
