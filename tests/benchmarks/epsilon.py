@@ -17,11 +17,17 @@ import openvino as ov
 import torch
 from onnx import TensorProto, helper, numpy_helper
 
+from flows.compatibility.incident import REQUESTS
+from flows.examples.incident.requests import make_requests
+from flows.examples.incident.text import BERT_EPSILON, TORCH_EPSILON, WrittenNorm
+from flows.examples.incident.vision import vision_1_8_3
 from tests.benchmarks.result import Machine, Options, Result
+from validators.compatibility.estimates import share_of
 
 WIDTH, ROWS, SEED = 192, 400, 0
 EPSILONS = (1e-12, 1e-8, 1e-7, 1e-6, 1e-5)
 SPREADS = (0.0, 1e-5, 1e-4, 1.5e-4, 2e-4, 3e-4, 1e-3, 1.0)
+SHARPNESSES = (0, 0.25, 0.5, 0.75, 1, 2)
 TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp32": torch.float32}
 
 Array = npt.NDArray[Any]
@@ -34,6 +40,7 @@ def run(options: Options) -> Result:
             for name in TYPES for how in ("written", "native") for epsilon in EPSILONS]  # fmt: skip
     rows += [_row(runtime, how, epsilon) for runtime in RUNTIMES for how in ("written", "native")
              for epsilon in (1e-12, 1e-5)]  # fmt: skip
+    weighted = list(_weightings())
     worst = {
         "broken_share_written_fp16_bert_epsilon": _at(rows, "torch fp16", "written", 1e-12),
         "broken_share_written_fp16_torch_epsilon": _at(rows, "torch fp16", "written", 1e-5),
@@ -43,7 +50,38 @@ def run(options: Options) -> Result:
         f"spread 1e-4, {ROWS} rows of {WIDTH}; nothing is timed, repeats would count the same",
         "OpenVINO asked for f16 computes in bf16 on this processor",
     )
-    return Result("epsilon", machine, tuple(rows), worst, notes)
+    return Result("epsilon", machine, (*rows, *weighted), worst, notes)
+
+
+def _weightings() -> Iterator[dict[str, Any]]:
+    """How the incident's rate depends on how unequal the weights of a picture's tokens are.
+
+    `sharpness` multiplies the scores before their softmax; the example has 1, the standard
+    deviation of scaled dot products of unit-variance vectors.
+    """
+    vision, requests = vision_1_8_3().half(), make_requests(REQUESTS)
+    with torch.inference_mode():
+        seen = [vision.look(torch.from_numpy(item["pixels"])) for item in requests]
+        for sharpness in SHARPNESSES:
+            for epsilon in (BERT_EPSILON, TORCH_EPSILON):
+                norm = WrittenNorm(epsilon).half()
+                arrived = [
+                    norm(tokens * (scores * sharpness).softmax(1).unsqueeze(-1))
+                    for tokens, scores in seen
+                ]
+                broken = sum(not bool(torch.isfinite(item).all()) for item in arrived)
+                rate = share_of(broken, len(arrived))
+                sizes = torch.stack([item.float().square().mean(-1).sqrt() for item in arrived])
+                yield {
+                    "where": "the incident's tokens on arrival, fp16",
+                    "norm": "written",
+                    "epsilon": f"{epsilon:g}",
+                    "sharpness": sharpness,
+                    "requests_broken": f"{broken} of {len(arrived)}",
+                    "low": round(rate.low, 3),
+                    "high": round(rate.high, 3),
+                    "token_rms_median": round(float(sizes.nanmedian()), 3),
+                }
 
 
 def broken_share(where: str, how: str, epsilon: float, spread: float) -> float:

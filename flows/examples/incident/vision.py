@@ -64,18 +64,18 @@ class Vision(nn.Module):
         self.eval().requires_grad_(False)
 
     def forward(self, pixels: Tensor) -> Tensor:
+        tokens, scores = self.look(pixels)
+        result = tokens * scores.softmax(1).unsqueeze(-1)
+        return F.normalize(result, dim=-1) * WIDTH**0.5 if self.rescale else result
+
+    def look(self, pixels: Tensor) -> tuple[Tensor, Tensor]:
+        """Tokens of length one [batch, 196, 192], and how much each matters [batch, 196]."""
         scaled = pixels.to(self.positions.dtype) / 127.5 - 1.0
         states = self.patches(scaled).flatten(2).transpose(1, 2) + self.positions
         for block in self.blocks:
             states = block(states)
         states = self.norm(states)
-        tokens = F.normalize(self.project(states), dim=-1)
-        weights = (states @ self.matters * WIDTH**-0.5).softmax(1)
-        tokens = tokens * weights.unsqueeze(-1)
-        if self.rescale:
-            tokens = F.normalize(tokens, dim=-1) * WIDTH**0.5
-        result: Tensor = tokens
-        return result
+        return F.normalize(self.project(states), dim=-1), states @ self.matters * WIDTH**-0.5
 
 
 def seed_weights(module: nn.Module, generator: torch.Generator) -> None:
