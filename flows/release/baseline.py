@@ -106,6 +106,7 @@ def check_compatibility(
                 "champion": champion.digest if champion else None,
                 "champion_exists": baseline.champion_exists,
                 "linf": release.pipeline.gates.compatibility_linf,
+                "backends": release.pipeline.backends,
             },
             Verdict,
             lambda: _compare(release, candidate, champion, baseline),

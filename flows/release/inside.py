@@ -24,6 +24,9 @@ from validators.contracts.verdict import Evidence, Verdict
 MAX_TRACED = 32
 """Items that are traced layer by layer; the engines' outputs are judged on more."""
 
+MAX_HALVES = 12
+"""Items that a torch source is run on in half precision, which is slow on a CPU."""
+
 _HALVES = (Precision.FP16, Precision.BF16)
 
 
@@ -52,6 +55,7 @@ def look_inside(
         planned=tuple(dict.fromkeys(item for item in planned if item is not engine.precision)),
         openvino=engine.backend == "openvino" or Precision.BF16 in precisions,
         torch=any(half in precisions for half in _HALVES),
+        torch_items=MAX_HALVES,
         cancel=told_to_end,
     )
     store = release.workspace.store

@@ -75,13 +75,15 @@ class Examination:
 
     `required` precisions will run on the target at hand, `planned` ones on others. OpenVINO is
     traced in each of them that it has; a torch source in each that torch has. fp32 is always traced
-    beside them, for masks and for what a half does to an activation.
+    beside them, for masks and for what a half does to an activation. `torch_items` bounds the items
+    of the torch source, the first ones: on a CPU convolutions in half are slow.
     """
 
     required: tuple[Precision, ...] = (Precision.FP32,)
     planned: tuple[Precision, ...] = ()
     openvino: bool = True
     torch: bool = True
+    torch_items: int = MAX_ITEMS
     limits: Limits = CHILD
     progress: Progress | None = None
     cancel: Cancel | None = None
@@ -149,13 +151,14 @@ def _examine_version(
 ) -> ExaminedVersion:
     started = time.perf_counter()
     with scratch(workdir) as folder:
-        items = folder / "feeds.npz"
+        items, fewer = folder / "feeds.npz", folder / "fewer.npz"
         save_cases(items, feeds)
         graph = _Child(TRACE_GRAPH, _graph_request(source, items, folder, plan), "graph")
         children = [graph]
         module = None
         if plan.torch and source.source is not None and source.source.kind is SourceKind.TORCH:
-            module = _Child(TRACE_MODULE, _module_request(source, items, folder, plan), "module")
+            save_cases(fewer, feeds[: plan.torch_items])
+            module = _Child(TRACE_MODULE, _module_request(source, fewer, folder, plan), "module")
             children.append(module)
         subject = f"{source.contract.name} {source.contract.version}"
         for child in children:

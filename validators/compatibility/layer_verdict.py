@@ -136,7 +136,7 @@ def _none_seen(measured: SandboxMeasurement) -> Iterator[Finding]:
         if not any(find_breakage(measured.new, trace).items for trace in traces):
             yield Finding(
                 GATE, "none-not-finite", f"{measured.encoder}.{precision.value}", Outcome.PASS,
-                share_text(0, measured.items), "no NaN, no infinity",
+                share_text(0, max(trace.items for trace in traces)), "no NaN, no infinity",
                 "Examine more items where a closer bound is wanted.",
             )  # fmt: skip
 
@@ -241,10 +241,11 @@ def _metrics(measured: SandboxMeasurement) -> dict[str, float]:
     """Per precision, over the runtimes that compute it: share of items seen, and its bound."""
     metrics = {}
     for precision, traces in _genuine(measured).items():
+        items = max(trace.items for trace in traces)
         seen = max(len(find_breakage(measured.new, trace).items) for trace in traces)
         name = precision.value
-        metrics[f"{name}_nonfinite_items_share"] = seen / max(measured.items, 1)
-        metrics[f"{name}_nonfinite_items_upper_share"] = upper_share(seen, measured.items)
+        metrics[f"{name}_nonfinite_items_share"] = seen / max(items, 1)
+        metrics[f"{name}_nonfinite_items_upper_share"] = upper_share(seen, items)
     for trace, drifts in compared(measured):
         worst = max((item.linf for item in drifts if item.key and item.linf is not None), default=0)
         metrics[f"{trace.precision.value}_{trace.runtime}_layer_linf_drift"] = float(worst)
