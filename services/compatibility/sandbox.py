@@ -36,7 +36,11 @@ from validators.compatibility.facts import (
 )
 from validators.compatibility.layers import Trace
 from validators.compatibility.measured import StaticDifference
-from validators.compatibility.sandboxed import ExaminedVersion, SandboxMeasurement
+from validators.compatibility.sandboxed import (
+    ExaminedVersion,
+    SandboxMeasurement,
+    compare_lengths,
+)
 from validators.contracts.digest import Digest
 from validators.contracts.encoder import EncoderContract
 from validators.contracts.engine import EngineManifest, Precision
@@ -121,8 +125,11 @@ def examine(
     after = _examine_version(new, [feed for _, feed in feeds], workdir, plan)
     differences: tuple[StaticDifference, ...] = ()
     if old is not None and before is not None:
+        lengths = compare_lengths(before, after)
+        seen = {item.what for item in lengths}
         differences = (
-            *_between_models(before, after),
+            *(item for item in _between_models(before, after) if item.what not in seen),
+            *lengths,
             *_between_tokenizers(old.contract, new.contract, read_asset),
         )
     return SandboxMeasurement(

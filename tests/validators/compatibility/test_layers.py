@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.validators.compatibility.layer_values import layer, trace
+from tests.validators.compatibility.layer_values import layer, trace, version
 from validators.compatibility.alignment import align, align_layers, common_subsequence
+from validators.compatibility.facts import ModelFacts, OutputFact
 from validators.compatibility.layer_drift import measure_drifts
 from validators.compatibility.layers import DriftLimits, first_divergence
+from validators.compatibility.sandboxed import ExaminedVersion, compare_lengths
 from validators.compatibility.shares import share_text, upper_share
 
 WORDS = st.lists(st.sampled_from("abc"), max_size=12)
@@ -120,3 +123,23 @@ def test_the_bound_is_above_what_was_seen_and_falls_with_more_items(seen: int, i
     assert upper_share(seen, items + 50) <= bound
     if seen == 0:
         assert bound == pytest.approx(1 - 0.05 ** (1 / items))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ((1.0, 1.004), (1.0, 1.0), None),
+        ((1.0, 1.0), (3.0, 8.25), ("unit length", "lengths from 3 to 8.25")),
+        ((3.0, 8.25), (2.0, 4.0), None),
+    ],
+)
+def test_vectors_that_left_unit_length_are_found_by_measuring(
+    old: tuple[float, float], new: tuple[float, float], found: tuple[str, str] | None
+) -> None:
+    def made(lengths: tuple[float, float]) -> ExaminedVersion:
+        traced = trace([layer("vector", output=True, item_norm=lengths * 2)])
+        facts = ModelFacts(17, 0, (), (), (), (), (OutputFact("vector", "mean", False),))
+        return replace(version(traced), graph=facts)
+
+    differences = compare_lengths(made(old), made(new))
+    assert [(item.old, item.new) for item in differences] == ([found] if found else [])
