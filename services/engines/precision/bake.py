@@ -12,6 +12,7 @@ import onnx
 from services.children.phases import Progress
 from services.children.process import Cancel, Limits, run_child
 from services.children.scratch import scratch
+from services.engines.precision.carried import carried_precision
 from services.engines.requests import BAKE, BakeRequest
 from services.engines.tensors import digest_feeds, save_cases
 from validators.contracts.digest import digest_bytes, digest_value, short
@@ -49,8 +50,9 @@ def bake_encoder(
     """The ONNX carrying the precision, `workdir/<name>-<precision>-<digest of what made it>.onnx`.
 
     `onnx_path` is a file of `export_encoder`; `calibration` are real inputs, preprocessed as they
-    are served, a batch of one each or more. Fp32 is the file itself. A file that was made before
-    from the same inputs by the same recipe and versions is used again; its bytes would be the same.
+    are served, a batch of one each or more. A file that carries the precision already is returned
+    as it is. One that was made before of the same inputs, by the same recipe and versions, is used
+    again: its bytes would be the same.
     `tolerance` is the precision's own unless given.
 
     Raises:
@@ -58,12 +60,13 @@ def bake_encoder(
         Unsupported: nothing in the model can be computed in that precision, or nothing within
             parity.  Or an error of `services.children.errors` where the child was stopped.
     """
-    if precision is Precision.FP32:
+    data = onnx_path.read_bytes()
+    if carried_precision(onnx.load_model_from_string(data)) is precision:
         return onnx_path
     made_of = {
         "recipe": RECIPE,
         "versions": [version("onnx"), version("onnxruntime")],
-        "onnx": digest_bytes(onnx_path.read_bytes()),
+        "onnx": digest_bytes(data),
         "contract": contract,
         "precision": precision,
         "profiles": profiles,

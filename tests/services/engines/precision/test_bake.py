@@ -52,7 +52,6 @@ def baked(factories: Path, image_onnx: Path, tmp_path_factory: pytest.TempPathFa
 CELLS = [
     ("image", "openvino", Precision.INT8),
     pytest.param(("image", "onnxruntime", Precision.INT8), marks=pytest.mark.heavy),
-    ("image", "openvino", Precision.BF16),
     pytest.param(("wide", "openvino", Precision.INT8), marks=pytest.mark.heavy),
     ("wide", "onnxruntime", Precision.INT8),
     ("wide", "openvino", Precision.INT4),
@@ -90,15 +89,17 @@ def test_what_a_backend_takes_by_itself_is_not_baked(name: str) -> None:
     )
 
 
-def test_fp32_is_the_file_itself(image_onnx: Path, tmp_path: Path) -> None:
+def test_a_file_that_carries_the_precision_is_returned_as_it_is(
+    image_onnx: Path, tmp_path: Path, baked: Bake
+) -> None:
     entry = ENTRIES["image"]
-    assert (
-        bake_encoder(
-            image_onnx, entry.contract, Precision.FP32, (), tmp_path, profiles=entry.profiles
+    for path, precision in (
+        (image_onnx, Precision.FP32),
+        (baked("image", Precision.INT8), Precision.INT8),
+    ):
+        assert path == bake_encoder(
+            path, entry.contract, precision, (), tmp_path, profiles=entry.profiles
         )
-        == image_onnx
-    )
-    assert not needs_baking("tensorrt_rtx", Precision.FP32)
 
 
 def test_two_processes_bake_the_same_bytes(image_onnx: Path, tmp_path: Path, baked: Bake) -> None:
