@@ -109,7 +109,7 @@ def _bake(yard: Yard, plans: list[tuple[Reference, Plans]]) -> Models:
         try:
             made: Path = bake_encoder(
                 source, bench.contract, precision, reference.calibration, bench.workdir,
-                profiles=bench.profiles,
+                profiles=bench.profiles, limits=bench.limits,
             )  # fmt: skip
         except ModalgateError as error:
             return error

@@ -16,8 +16,10 @@ import numpy as np
 
 from flows.examples.storefront import stamps
 from flows.examples.storefront.data import build_embedded, build_stamps
+from services.children.process import Limits
 from services.engines.export.encoder import export_encoder
 from services.engines.precision.measure import Bench
+from services.engines.workshop import EngineWorkshop
 from tests.flows.examples.storefront.models import encode, pipeline, preprocessor
 from tests.services.engines.conftest import Yard, make_yard
 from validators.contracts.engine import ShapeProfile
@@ -53,6 +55,10 @@ def exported(
         root = Path(name)
         (root / "work").mkdir()
         yard = make_yard(root)
+        yard.workshop = EngineWorkshop(
+            yard.store, yard.signer, yard.verifier, root / "locks", root / "work",
+            limits=Limits(niceness=0),
+        )  # fmt: skip
         items = _items(root / "data")
         entries = [pipeline().encoder(name) for name in names]
         entries = [
@@ -60,7 +66,12 @@ def exported(
             for entry in entries
         ]
         with ThreadPoolExecutor(EXPORTERS) as pool:
-            paths = list(pool.map(lambda e: export_encoder(e, root, root / "work"), entries))
+            paths = list(
+                pool.map(
+                    lambda e: export_encoder(e, root, root / "work", limits=Limits(niceness=0)),
+                    entries,
+                )
+            )
         yield (
             yard,
             [

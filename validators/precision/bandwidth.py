@@ -131,6 +131,10 @@ def _lines(size: float, stride: float, transaction_bytes: int) -> float:
     return touched / period
 
 
+UNPACKED: frozenset[Precision] = frozenset({Precision.INT4})
+"""Widths that no multiplier takes as they are: each weight is turned into another number first."""
+
+
 @dataclass(frozen=True, slots=True)
 class Layer:
     """One multiplying layer for one item: weights, multiply-adds, activations in and out.
@@ -154,13 +158,15 @@ class Roofs:
     unpack_per_s: float = math.inf  # weights turned into numbers to multiply
 
     def flops(self, precision: Precision) -> float:
-        """The rate in this precision; where it was not measured, fp32's: wider always works."""
+        """The rate in this precision; where it was not measured, fp32's: wider always works.
+
+        What is unpacked first may be multiplied in whatever is fastest.
+        """
         known = dict(self.flops_per_s)
+        if precision in UNPACKED:
+            return max(known.values())
         return known.get(precision, known[Precision.FP32])
 
-
-UNPACKED: frozenset[Precision] = frozenset({Precision.INT4})
-"""Widths that no multiplier takes as they are: each weight is turned into another number first."""
 
 ACTIVATION_BYTES: dict[Precision, int] = {
     Precision.FP32: 4,

@@ -45,6 +45,9 @@ SEEDED_ITEMS = 16
 """Items that stand in where no real ones are at hand."""
 
 
+_TIMED, _ALL = "timed.npz", "all.npz"
+
+
 @dataclass(frozen=True, slots=True)
 class Pace:
     """How long measuring takes: rounds, and wall time for each batch size of a round."""
@@ -132,7 +135,9 @@ def measure_candidates(
     pace = pace or Pace()
     with scratch(bench.workdir) as folder:
         timed, items = timed_cases(bench.contract, bench.profiles), bench.items
-        save_cases(folder / "feeds.npz", [*(case.feeds for case in timed.values()), *items])
+        calls = [case.feeds for case in timed.values()]
+        save_cases(folder / _TIMED, calls)
+        save_cases(folder / _ALL, [*calls, *items])
         wanted = run_source(bench, items, folder)
         rounds = _Rounds(bench, pace, folder, timed=len(timed))
         for number in range(pace.rounds):
@@ -179,12 +184,14 @@ class _Rounds:
             self.answers[item.precision] = load_cases(self._folder / "answers.npz")
 
     def _measure(self, item: Candidate) -> Measured:
+        """The items are answered in the first round only: an engine answers alike every time."""
         bench, folder, pace = self._bench, self._folder, self._pace
+        feeds = folder / (_TIMED if item.precision in self.answers else _ALL)
         engine = folder / f"engine-{item.precision.value}"
         if not engine.is_file():
             bench.store.fetch(item.manifest.engine, engine)
         request = MeasureRequest(
-            item.manifest, str(engine), str(folder / "feeds.npz"), self._timed,
+            item.manifest, str(engine), str(feeds), self._timed,
             str(folder / "answers.npz"),
             most_calls=pace.most_calls, budget_ms=pace.budget_ms,
         )  # fmt: skip
