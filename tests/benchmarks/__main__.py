@@ -11,7 +11,9 @@ from rich.console import Console
 
 from tests.benchmarks.result import Options, Result
 
-NAMES = ("release", "reference", "profiles")
+NAMES = (
+    "release", "reference", "backends", "profiles", "shape-storm", "precision", "compat", "epsilon",
+)  # fmt: skip
 PEERS: tuple[str, ...] = ()
 """Environments that `make bench-peers` makes; none of the benchmarks so far has a peer."""
 
@@ -29,7 +31,9 @@ def main() -> None:
         return
     options = Options(arguments.repeats, arguments.peers)
     for name in NAMES if arguments.name == "all" else (arguments.name,):
-        result: Result = importlib.import_module(f"tests.benchmarks.{name}").run(options)
+        result: Result = importlib.import_module(f"tests.benchmarks.{name.replace('-', '_')}").run(
+            options
+        )
         result.show(console)
         if arguments.json:
             target = arguments.json
