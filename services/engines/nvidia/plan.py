@@ -10,7 +10,7 @@ import onnx
 
 from services.children.phases import Phases
 from services.engines.precision import require_carried
-from validators.contracts.engine import EngineSpec, Precision
+from validators.contracts.engine import EngineSpec
 from validators.contracts.errors import BadInput, Unsupported
 
 FLAGS = {
@@ -132,13 +132,3 @@ def _set_capabilities(trt: Any, config: Any, names: Sequence[str], spec: EngineS
                 f"{spec.backend} cannot compile for {name}", where=spec.encoder,
                 remedy="Leave this target out.",
             )  # fmt: skip
-
-
-def check_precision(spec: EngineSpec) -> None:
-    """INT4 weights have no path from ONNX here; the others are as the model carries them."""
-    if spec.precision is Precision.INT4:
-        raise Unsupported(
-            f"{spec.backend} is not given int4 models here",
-            where=spec.encoder,
-            remedy="Use fp32, fp16, bf16 or int8, as the ONNX carries it.",
-        )

@@ -7,13 +7,19 @@ from pathlib import Path
 from services.children.phases import Phases
 from services.engines.backends.flags import check_flags
 from services.engines.backends.tensorrt.probe import library
-from services.engines.nvidia.plan import FLAGS, build_plan, check_precision
-from validators.contracts.engine import EngineSpec
+from services.engines.nvidia.plan import FLAGS, build_plan
+from validators.contracts.engine import EngineSpec, Precision
+from validators.contracts.errors import Unsupported
 
 
 def check(spec: EngineSpec) -> None:
     check_flags(spec, FLAGS)
-    check_precision(spec)
+    if spec.precision is Precision.INT4:
+        raise Unsupported(
+            "TensorRT is not given int4 models here: none was ever compiled with it",
+            where=spec.encoder,
+            remedy="Use fp32, fp16, bf16 or int8, or TensorRT for RTX.",
+        )
 
 
 def build(spec: EngineSpec, onnx_path: Path, phases: Phases) -> bytes:

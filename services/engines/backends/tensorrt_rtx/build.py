@@ -7,14 +7,13 @@ from pathlib import Path
 from services.children.phases import Phases
 from services.engines.backends.flags import check_flags
 from services.engines.backends.tensorrt_rtx.probe import ARCHITECTURES, library
-from services.engines.nvidia.plan import FLAGS, build_plan, check_precision
+from services.engines.nvidia.plan import FLAGS, build_plan
 from validators.contracts.engine import EngineSpec, Precision
 from validators.contracts.errors import Unsupported
 
 
 def check(spec: EngineSpec) -> None:
     check_flags(spec, FLAGS)
-    check_precision(spec)
     if unknown := [name for name in spec.target.features if name not in ARCHITECTURES]:
         raise Unsupported(
             f"TensorRT for RTX does not compile for {', '.join(unknown)}",

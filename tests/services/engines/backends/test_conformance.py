@@ -34,7 +34,6 @@ TARGETS = {"tensorrt_rtx": ("SM86", "SM89", "SM120")}
 NOT_TAKEN = {
     "onnxruntime": (Precision.FP16, Precision.BF16),
     "tensorrt": (Precision.INT4,),
-    "tensorrt_rtx": (Precision.INT4,),
 }
 
 

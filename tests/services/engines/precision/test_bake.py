@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -124,8 +125,13 @@ def test_errors_of_the_child_come_through(image_onnx: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("precision", [Precision.FP16, Precision.BF16, Precision.INT8])
-@pytest.mark.parametrize("name", ["image", "wide"])
+@pytest.mark.parametrize(
+    ("name", "precision"),
+    [
+        *itertools.product(("image", "wide"), (Precision.FP16, Precision.BF16, Precision.INT8)),
+        ("wide", Precision.INT4),
+    ],
+)
 def test_an_rtx_plan_is_made_of_what_was_baked(
     shared_yard: Yard, baked: Bake, name: str, precision: Precision
 ) -> None:
