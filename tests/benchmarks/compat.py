@@ -58,6 +58,7 @@ from tests.services.compatibility.engines import CONTRACT
 from validators.compatibility.adapters import AdapterRecord
 from validators.compatibility.estimates import share_of
 from validators.compatibility.matrix import Cell, Version, fill
+from validators.compatibility.measured import CompatibilityWord
 from validators.compatibility.preprocessing import judge_inputs
 from validators.compatibility.verdict import GATE, assess_compatibility
 from validators.compatibility.words import CompatibilitySettings, word_of
@@ -211,12 +212,19 @@ def _compare(
         verdict = conclude(GATE, [*verdict.findings, *found], examined=measured.items)
     words = [word_of(geometry, settings) for geometry in measured.geometries]
     word = ", ".join(item.value if item else "too few" for item in words)
+    if any(item.outcome is Outcome.FAIL and not item.waivable for item in verdict.findings):
+        word = CompatibilityWord.BLOCK.value
     took = time.perf_counter() - started
     return Judged(case, known, verdict.outcome, word, took, None, _says(verdict))
 
 
 def _says(verdict: Verdict) -> str:
-    worst = max(verdict.findings, key=lambda item: item.outcome.severity, default=None)
+    """The worst finding; what nothing waives before what an approved plan may."""
+    worst = max(
+        verdict.findings,
+        key=lambda item: (item.outcome.severity, not item.waivable),
+        default=None,
+    )
     return "" if worst is None else f"{worst.code}: {worst.measured}"
 
 
