@@ -10,6 +10,7 @@ from pathlib import Path
 from flows.release.register import CHAMPION, ROLLBACK
 from flows.workspace import Workspace
 from infra.local_target.pinned import Pin
+from services.compatibility.adapters.register import find_adapters, registered_pairs
 from services.engines.manifest import open_manifest
 from validators.contracts.bundle import Bundle
 from validators.contracts.digest import Digest, digest_bytes, require_digest, short
@@ -91,7 +92,8 @@ def short_key(engine: StoredEngine) -> str:
 
 
 def holders(workspace: Workspace) -> list[Holder]:
-    """What names engines: deployed revisions with their replacements, versions, release records.
+    """What names engines: deployed revisions with their replacements, versions, release records,
+    registered adapters.
 
     Raises:
         Refused: a document that says what is in use does not hold.  Unavailable: registry or
@@ -107,6 +109,7 @@ def holders(workspace: Workspace) -> list[Holder]:
             Holder(f"release {short(digest)} of {bundle.service}", Use.RELEASED, _keys(bundle))
             for digest, bundle in records.items()
         ),
+        *_adapters(workspace),
     ]
 
 
@@ -172,6 +175,14 @@ def _registered(
         uses = [_ALIASES[alias] for alias in version.aliases if alias in _ALIASES]
         use = min(uses, key=list(Use).index, default=Use.REGISTERED)
         yield Holder(f"{service} {version.version}", use, _keys(bundle))
+
+
+def _adapters(workspace: Workspace) -> Iterator[Holder]:
+    """Vectors kept outside the platform may need an adapter long after its release."""
+    for old, new in registered_pairs(workspace.store):
+        found = find_adapters(workspace.store, workspace.verifier, old, new)
+        name = f"adapter from encoder {short(new)} to {short(old)}"
+        yield Holder(name, Use.REGISTERED, frozenset(item.engine_key for item in found))
 
 
 def _keys(bundle: Bundle) -> frozenset[Digest]:

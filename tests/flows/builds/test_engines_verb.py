@@ -21,15 +21,19 @@ from flows.pruning import carry_out, plan
 from flows.release.register import CHAMPION
 from flows.retain import run_retention
 from flows.retention import sweep
+from services.compatibility.adapters.register import register_adapters
 from services.engines import inspection
 from services.engines.backends.catalogue import backend
 from services.engines.specs import specify
 from tests.flows.builds.shop import BACKEND, CONTRACT, PROFILES, SERVICE, Shop
 from tests.infra.manual_clock import ManualClock
+from validators.compatibility.adapters import AdapterKind, AdapterMeasurement, AdapterRecord
+from validators.compatibility.estimates import share_of
 from validators.contracts.builds import BuildState
 from validators.contracts.digest import Digest, hex_of, short
 from validators.contracts.engine import Precision, ShapeProfile
 from validators.contracts.errors import BadInput, Blocked, Conflict, NotFound, Refused, Undecided
+from validators.contracts.origin import VectorOrigin
 from validators.contracts.ports import ObjectStore
 from validators.contracts.verdict import Outcome
 from validators.retention import Use
@@ -144,6 +148,22 @@ def test_what_nothing_refers_to_goes_after_its_grace_with_its_objects(shop: Shop
     assert set(uses(shop)) == {shop.engine.key}
     inspect_all(shop.workspace, stored_engines(shop.workspace))
     assert run_retention(0.0, dry_run=False, alone=False)["removed"] == ()
+
+
+def test_the_engine_of_a_registered_adapter_stays(shop: Shop) -> None:
+    adapter, store = loose_engine(shop), shop.workspace.store
+    old, new = (VectorOrigin(store.put(name), adapter) for name in (b"old", b"new"))
+    all_of_them = share_of(20, 20)
+    measured = AdapterMeasurement(
+        AdapterKind.PROCRUSTES, 64, 20, 10, *[all_of_them] * 5, share_of(0, 20), all_of_them, 0.01,
+        16, "",
+    )  # fmt: skip
+    record = AdapterRecord(
+        "image", "features", old, new, 4, 4, measured, (), adapter, adapter, adapter, adapter
+    )
+    register_adapters(store, shop.workspace.signer, [record])
+    assert run_retention(0.0, dry_run=False, alone=False)["removed"] == ()
+    assert uses(shop)[adapter] is Use.REGISTERED
 
 
 def test_a_crash_between_references_and_objects_is_finished_by_the_next_run(shop: Shop) -> None:
