@@ -34,9 +34,10 @@ class Objective(enum.Enum):
 class BatchTiming:
     """Calls at one batch size.
 
-    `rounds_ms` has the median call of each round. Rounds are interleaved: round i of every
-    precision ran next to round i of the others, so noise of the machine hits all alike and rounds
-    compare in pairs. `predicted_ms` is what the bandwidth model says, None where it was not asked.
+    `rounds_ms` has the lower quartile of each round's calls: what other work takes is only ever
+    added. Rounds are interleaved: round i of every precision ran next to round i of the others, so
+    that noise of the machine hits all alike and rounds compare in pairs. `predicted_ms` is what the
+    bandwidth model says, None where it was not asked.
     """
 
     batch: int
@@ -135,7 +136,7 @@ def summarise_calls(
     p50_ms = statistics.median(calls)
     return BatchTiming(
         batch=batch,
-        rounds_ms=tuple(statistics.median(part) for part in rounds),
+        rounds_ms=tuple(sorted(part)[(len(part) - 1) // 4] for part in rounds),
         p50_ms=p50_ms,
         p99_ms=calls[math.ceil(0.99 * len(calls)) - 1],
         spread_ms=calls[(3 * len(calls) - 1) // 4] - calls[(len(calls) - 1) // 4],

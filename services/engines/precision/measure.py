@@ -38,8 +38,8 @@ from validators.contracts.ports import ObjectStore, Tensors
 from validators.precision.bandwidth import LAYOUTS, Roofs, moved_bytes, predict_ms
 from validators.precision.words import PrecisionMeasurement, TaskMetric, summarise_calls
 
-ROUNDS = 5
-"""The least number of rounds that can say "faster" (`validators.precision.timing`)."""
+ROUNDS = 8
+"""Seven have to agree that one is faster (`validators.precision.timing`)."""
 
 SEEDED_ITEMS = 16
 """Items that stand in where no real ones are at hand."""

@@ -20,7 +20,7 @@ from flows.release.values import Exported, PrecisionChoice, ReleaseOptions
 from flows.workspace import Workspace
 from services.engines.manifest import open_manifest
 from services.engines.precision import plan
-from services.engines.precision.measure import Pace
+from services.engines.precision.measure import ROUNDS, Pace
 from services.engines.precision.measure_request import Machine
 from tests.scenarios.small import SERVICE, Project
 from validators.contracts.dataset import Dataset, Media, Sample
@@ -93,7 +93,7 @@ def test_a_choice_is_measured_kept_as_evidence_and_recalled(tmp_path: Path) -> N
     document = choosing.evidence
     rows = {row["precision"]: row for row in document["table"]["measurements"]}
     assert set(rows) == {"fp32", "bf16"}
-    assert len(rows["fp32"]["timings"][0]["rounds_ms"]) == 5
+    assert len(rows["fp32"]["timings"][0]["rounds_ms"]) == ROUNDS
     assert document["table"]["real_items"] == len(choosing.clean.samples)
     assert document["chosen"] == first["image"].precision.value
     second, again = choosing.choose()

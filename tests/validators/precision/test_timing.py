@@ -19,7 +19,8 @@ TIMES = st.lists(st.floats(0.01, 1e4), min_size=1, max_size=12)
         ([2, 2, 2, 2, 2], [1, 1, 1, 1, 1], False, True),
         ([1, 1, 1, 1, 3], [2, 2, 2, 2, 2], False, False),  # one of five rounds disagrees
         ([1, 1, 1, 1], [9, 9, 9, 9], False, False),  # four rounds can never say it
-        ([1] * 10 + [40], [2] * 11, True, False),  # of eleven, one may stall
+        ([1] * 7 + [40], [2] * 8, True, False),  # of eight, one may stall
+        ([1] * 6 + [40, 40], [2] * 8, False, False),
         ([1, 1, 1, 1, 1], [1, 1, 1, 1, 1], False, False),
         ([], [], False, False),
     ],
