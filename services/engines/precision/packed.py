@@ -11,14 +11,12 @@ from collections import Counter
 from collections.abc import Sequence
 
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto
 from onnxruntime.quantization import QuantFormat
 from onnxruntime.quantization.matmul_nbits_quantizer import (
     DefaultWeightOnlyQuantConfig,
     MatMulNBitsQuantizer,
 )
-
-from services.engines.precision.prepare import drop_unused
 
 BLOCK = 32
 """Values that share a scale. 128 saves 2 % of the file of a small encoder and doubled its error."""
@@ -43,45 +41,7 @@ def packable(model: onnx.ModelProto) -> tuple[str, ...]:
     )
 
 
-def with_products(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy whose fully connected layers are MatMul and Add, at an opset with four-bit types."""
-    copy = onnx.ModelProto()
-    copy.CopyFrom(_at_opset(model))
-    matrices = {item.name: item for item in copy.graph.initializer}
-    nodes: list[onnx.NodeProto] = []
-    for node in copy.graph.node:
-        nodes.extend(_split(node, matrices, copy.graph))
-    del copy.graph.node[:]
-    copy.graph.node.extend(nodes)
-    drop_unused(copy.graph)
-    return copy
-
-
-def _split(
-    gemm: onnx.NodeProto, matrices: dict[str, onnx.TensorProto], graph: onnx.GraphProto
-) -> list[onnx.NodeProto]:
-    """Gemm(x, W, b) as Add(MatMul(x, W), b), where W is constant and nothing is scaled."""
-    settings = {item.name: helper.get_attribute_value(item) for item in gemm.attribute}
-    plain = settings.get("alpha", 1.0) == settings.get("beta", 1.0) == 1.0
-    if gemm.op_type != "Gemm" or settings.get("transA") or not plain:
-        return [gemm]
-    if gemm.input[1] not in matrices:
-        return [gemm]
-    weight = gemm.input[1]
-    if settings.get("transB"):
-        turned = numpy_helper.to_array(matrices[weight]).T.copy()
-        weight = f"{gemm.name}_weight"
-        graph.initializer.append(numpy_helper.from_array(turned, weight))
-    if len(gemm.input) < 3 or not gemm.input[2]:
-        return [helper.make_node("MatMul", [gemm.input[0], weight], gemm.output, name=gemm.name)]
-    product = f"{gemm.name}_product"
-    return [
-        helper.make_node("MatMul", [gemm.input[0], weight], [product], name=gemm.name),
-        helper.make_node("Add", [product, gemm.input[2]], gemm.output, name=f"{gemm.name}_bias"),
-    ]
-
-
-def _at_opset(model: onnx.ModelProto) -> onnx.ModelProto:
+def at_opset(model: onnx.ModelProto) -> onnx.ModelProto:
     version = max(item.version for item in model.opset_import if item.domain in ("", "ai.onnx"))
     if version >= OPSET:
         return model

@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 import onnx
+from onnx import helper, numpy_helper
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
 from services.engines.export.checked import STANDARD_DOMAINS
@@ -22,6 +23,23 @@ def prepare(data: bytes) -> onnx.ModelProto:
     return model
 
 
+def split_layers(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy whose fully connected layers are MatMul and Add: quantised products with float biases.
+
+    ONNX Runtime has none for a Gemm with a float bias, and packs the weights of MatMul only.
+    """
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    matrices = {item.name: item for item in copy.graph.initializer}
+    nodes: list[onnx.NodeProto] = []
+    for node in copy.graph.node:
+        nodes.extend(_split(node, matrices, copy.graph))
+    del copy.graph.node[:]
+    copy.graph.node.extend(nodes)
+    drop_unused(copy.graph)
+    return copy
+
+
 def _fold(model: onnx.ModelProto) -> onnx.ModelProto:
     """Batch norms folded into convolutions by ONNX Runtime, where that leaves standard ONNX."""
     with tempfile.TemporaryDirectory() as folder:
@@ -35,6 +53,30 @@ def _fold(model: onnx.ModelProto) -> onnx.ModelProto:
     del folded.opset_import[:]
     folded.opset_import.extend(used)
     return folded
+
+
+def _split(
+    gemm: onnx.NodeProto, matrices: dict[str, onnx.TensorProto], graph: onnx.GraphProto
+) -> list[onnx.NodeProto]:
+    """Gemm(x, W, b) as Add(MatMul(x, W), b), where W is constant and nothing is scaled."""
+    settings = {item.name: helper.get_attribute_value(item) for item in gemm.attribute}
+    plain = settings.get("alpha", 1.0) == settings.get("beta", 1.0) == 1.0
+    if gemm.op_type != "Gemm" or settings.get("transA") or not plain:
+        return [gemm]
+    if gemm.input[1] not in matrices:
+        return [gemm]
+    weight = gemm.input[1]
+    if settings.get("transB"):
+        turned = numpy_helper.to_array(matrices[weight]).T.copy()
+        weight = f"{gemm.name}_weight"
+        graph.initializer.append(numpy_helper.from_array(turned, weight))
+    if len(gemm.input) < 3 or not gemm.input[2]:
+        return [helper.make_node("MatMul", [gemm.input[0], weight], gemm.output, name=gemm.name)]
+    product = f"{gemm.name}_product"
+    return [
+        helper.make_node("MatMul", [gemm.input[0], weight], [product], name=gemm.name),
+        helper.make_node("Add", [product, gemm.input[2]], gemm.output, name=f"{gemm.name}_bias"),
+    ]
 
 
 def _lift_constants(graph: onnx.GraphProto) -> None:

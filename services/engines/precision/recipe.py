@@ -19,8 +19,8 @@ from services.engines.precision.calibration import check_calibration
 from services.engines.precision.carried import carried_precision
 from services.engines.precision.deviations import worst_deviation
 from services.engines.precision.observe import USUAL, observe, run_model
-from services.engines.precision.packed import BLOCK, pack, packable, with_products
-from services.engines.precision.prepare import prepare
+from services.engines.precision.packed import BLOCK, at_opset, pack, packable
+from services.engines.precision.prepare import prepare, split_layers
 from services.engines.precision.quantised import calibrated_values, quantisable, quantise
 from services.engines.precision.sensitivity import Choice, Evaluate, Search
 from services.engines.precision.typed import narrow_model, watched_values
@@ -38,6 +38,9 @@ MAX_SAMPLES = 96
 
 HELD_OUT = 4
 """Every fourth sample is held out: ranges do not see it, parity does."""
+
+JUDGED = 24
+"""Samples that a candidate is judged by: the held-out ones first, then some that ranges saw."""
 
 SCREENED = 2
 """Held-out samples that rank a layer alone."""
@@ -118,7 +121,7 @@ def _narrow(bench: _Bench) -> tuple[onnx.ModelProto, tuple[str, ...]]:
 
 
 def _int8(bench: _Bench) -> tuple[onnx.ModelProto, tuple[str, ...]]:
-    model = onnx.shape_inference.infer_shapes(bench.model, data_prop=True)
+    model = onnx.shape_inference.infer_shapes(split_layers(bench.model), data_prop=True)
     seen = observe(model, calibrated_values(model), bench.fitted)
     peaks = {name: item.peak for name, item in seen.items()}
     usual = {name: item.usual for name, item in seen.items()}
@@ -133,7 +136,7 @@ def _int8(bench: _Bench) -> tuple[onnx.ModelProto, tuple[str, ...]]:
 
 
 def _int4(bench: _Bench) -> tuple[onnx.ModelProto, tuple[str, ...]]:
-    model = with_products(bench.model)
+    model = split_layers(at_opset(bench.model))
     way = f"blocks of {BLOCK}"
     return _choose(bench, packable(model), {way: lambda layers: pack(model, layers)})
 
@@ -176,7 +179,7 @@ def _describe(choice: Choice, precision: str, way: str, tries: int) -> tuple[str
     count = len(choice.quantised) + len(choice.floating)
     notes = [
         f"{len(choice.quantised)} of {count} layers are {precision} (scales by {way}), with "
-        f"{choice.badness * HEADROOM:.3f} of the tolerated deviation on held-out data, after "
+        f"{choice.badness * HEADROOM:.3f} of the tolerated deviation, after "
         f"{tries} tries"
     ]
     if choice.floating:
@@ -186,7 +189,7 @@ def _describe(choice: Choice, precision: str, way: str, tries: int) -> tuple[str
 
 
 class _Judge:
-    """Deviations of candidates from the fp32 model, on data that ranges were not fitted to.
+    """Deviations of candidates from the fp32 model, on held-out data first of all.
 
     The profiles' corners are the cases that `verify` tries as well.
     """
@@ -199,8 +202,9 @@ class _Judge:
         ]
         corners.sort(key=_size)
         self._names = [spec.name for spec in bench.contract.outputs]
+        samples = [*bench.held_out, *bench.fitted][:JUDGED]
         # those that rank come first
-        self._cases = [*corners[:1], *bench.held_out, *corners[1:]]
+        self._cases = [*corners[:1], *samples, *corners[1:]]
         self._few = min(len(self._cases), 1 + SCREENED)
         self._reference: list[Arrays] = run_model(bench.model, self._names, self._cases)
         self._tolerance = bench.tolerance or TOLERANCES[bench.precision]

@@ -19,6 +19,9 @@ from validators.contracts.errors import BadInput, Unsupported
 
 PROVIDERS = ["CPUExecutionProvider"]
 _QUIET = 3  # errors only
+_DISABLED = {Precision.INT8: ["MatMulAddFusion"]}
+"""It makes Gemm of MatMul and Add, which has no quantised kernel with a float bias."""
+
 _COMPUTED = (Precision.FP32, Precision.INT8, Precision.INT4)
 _PRODUCTS = {
     "f32": frozenset(("Attention", "Conv", "ConvTranspose", "FusedConv", "FusedGemm", "FusedMatMul",
@@ -65,7 +68,7 @@ def build(spec: EngineSpec, onnx_path: Path, phases: Phases) -> bytes:
         settings = options(ort, 1, optimise=True)
         settings.optimized_model_filepath = str(path)
         try:
-            ort.InferenceSession(data, settings, providers=PROVIDERS)
+            ort.InferenceSession(data, settings, providers=PROVIDERS, disabled_optimizers=_DISABLED)
         except Exception as error:  # its exceptions share no base but Exception
             raise BadInput(
                 f"ONNX Runtime cannot build it: {str(error).strip()[:300]}",
