@@ -68,7 +68,12 @@ def build(spec: EngineSpec, onnx_path: Path, phases: Phases) -> bytes:
         settings = options(ort, 1, optimise=True)
         settings.optimized_model_filepath = str(path)
         try:
-            ort.InferenceSession(data, settings, providers=PROVIDERS, disabled_optimizers=_DISABLED)
+            ort.InferenceSession(
+                data,
+                settings,
+                providers=PROVIDERS,
+                disabled_optimizers=_DISABLED.get(spec.precision),
+            )
         except Exception as error:  # its exceptions share no base but Exception
             raise BadInput(
                 f"ONNX Runtime cannot build it: {str(error).strip()[:300]}",
