@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from flows.cli.output import Document, console
@@ -86,7 +87,7 @@ def _show_differences(console: Console, differences: Sequence[StaticDifference])
         return
     table = Table("declared or built differently", "old", "new", title_justify="left")
     for item in differences[:_SHOWN]:
-        table.add_row(item.what, item.old, item.new)
+        table.add_row(*(escape(text) for text in (item.what, item.old, item.new)))
     console.print(table)
     if len(differences) > _SHOWN:
         console.print(f"  and {len(differences) - _SHOWN} more")
@@ -137,9 +138,12 @@ def _show_findings(console: Console, findings: Sequence[Finding]) -> None:
     worst = sorted(findings, key=lambda item: -item.outcome.severity)
     for item in worst[:_SHOWN]:
         colour = COLOURS[item.outcome.value]
-        console.print(f"  [{colour}]{item.outcome.value}[/] {item.code} ({item.subject})")
-        console.print(f"       measured {item.measured}; limit {item.limit}", soft_wrap=True)
-        console.print(f"       [green]do[/] {item.remedy}", soft_wrap=True)
+        console.print(f"  [{colour}]{item.outcome.value}[/] {item.code} ({escape(item.subject)})")
+        console.print(
+            f"       measured {escape(str(item.measured))}; limit {escape(str(item.limit))}",
+            soft_wrap=True,
+        )
+        console.print(f"       [green]do[/] {escape(item.remedy)}", soft_wrap=True)
     if len(findings) > _SHOWN:
         console.print(f"  and {len(findings) - _SHOWN} more")
     console.print()
