@@ -1,8 +1,8 @@
 """Which references may go. Pure: what holds them and since when they are there come in.
 
 An engine is held by what names its key: a deployed revision, a registered version or adapter, the
-record of a release. Only what nothing holds may go, and only once its time of grace is over, so that a release
-that has built an engine and not yet registered it loses nothing.
+record of a release. Only what nothing holds may go, and only once its time of grace is over, so
+that a release that has built an engine and not yet registered it loses nothing.
 """
 
 from __future__ import annotations
