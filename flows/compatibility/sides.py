@@ -17,13 +17,14 @@ from flows.release.register import CANDIDATE, CHAMPION, ROLLBACK, record_of
 from flows.release.run import Release
 from flows.release.values import Exported, ReleaseOptions
 from flows.workspace import Workspace, actor
+from services.engines.precision.bake import needs_baking
 from services.engines.specs import specify
 from validators.compatibility.matrix import Role
 from validators.contracts.bundle import Bundle, BundledEngine
 from validators.contracts.digest import Digest
 from validators.contracts.documents import load
 from validators.contracts.encoder import EncoderContract, encoder_fingerprint
-from validators.contracts.engine import EngineManifest
+from validators.contracts.engine import EngineManifest, Precision
 from validators.contracts.errors import BadInput, NotFound
 from validators.contracts.pipeline import EncoderEntry, Pipeline
 from validators.contracts.ports import ModelVersion
@@ -153,9 +154,15 @@ def with_engine(workspace: Workspace, side: Side, encoder: str) -> Side:
 
 
 def _build(workspace: Workspace, side: Side, entry: EncoderEntry) -> BundledEngine:
+    """The engine of an encoder that was never released.
+
+    A precision that is baked into the model needs calibration data that went through the gates;
+    such a file is compared in fp32, and the release compares what it will really serve.
+    """
     reporter().started(f"engine {entry.name}", side.name)
     plan, found = side.pipeline.deploy_backend, side.exported[entry.name]
-    precision = plan.precision or entry.precision
+    wanted = plan.precision or entry.precision
+    precision = Precision.FP32 if needs_baking(plan.backend, wanted) else wanted
     spec = specify(found.contract, found.onnx, plan.backend, precision, entry.profiles)
     workshop = workspace.workshop
     built = workshop.obtain(spec, found.onnx, found.contract, cancel=told_to_end)
@@ -166,7 +173,10 @@ def _build(workspace: Workspace, side: Side, entry: EncoderEntry) -> BundledEngi
     if verified.engine is None:
         require_pass(verified.verdict, GatePolicy())
     engine = verified.engine or built
-    reporter().finished(f"engine {entry.name}", "found" if built.cached else "built")
+    how = "found" if built.cached else "built"
+    if precision is not wanted:
+        how += f" in {precision.value}: {wanted.value} is made from a release's own data"
+    reporter().finished(f"engine {entry.name}", how)
     return _bundled(engine.manifest, engine.sealed_digest)
 
 
