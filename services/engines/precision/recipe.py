@@ -197,7 +197,7 @@ class _Judge:
     def __init__(self, bench: _Bench) -> None:
         corners = [
             case.feeds
-            for case in make_cases(bench.contract.inputs, bench.profiles, between=1)
+            for case in make_cases(bench.contract.inputs, bench.profiles)
             if _size(case.feeds) <= MAX_CASE_BYTES
         ]
         corners.sort(key=_size)
