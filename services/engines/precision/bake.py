@@ -20,7 +20,7 @@ from validators.contracts.encoder import EncoderContract
 from validators.contracts.engine import Precision, ShapeProfile, Tolerance
 from validators.contracts.ports import Tensors
 
-RECIPE = 3
+RECIPE = 4
 """Raised with every change of what a recipe makes of the same inputs."""
 
 NOTES_KEY = "modalgate.baked"

@@ -32,14 +32,18 @@ class Magnitude:
 
 
 def run_model(
-    model: onnx.ModelProto, outputs: Sequence[str], feeds: Iterable[Tensors]
+    model: onnx.ModelProto,
+    outputs: Sequence[str],
+    feeds: Iterable[Tensors],
+    *,
+    optimise: bool = False,
 ) -> list[Arrays]:
-    """The outputs on each feed, computed node by node as the graph says, nothing fused.
+    """The outputs on each feed, computed node by node as the graph says, or fused by ONNX Runtime.
 
     Raises:
         BadInput: ONNX Runtime cannot run it.
     """
-    session = _session(serialise(model))
+    session = _session(serialise(model), optimise=optimise)
     return [
         dict(zip(outputs, session.run(list(outputs), dict(case)), strict=True)) for case in feeds
     ]
@@ -86,10 +90,10 @@ def _values(
         yield answer | {name: case[name] for name in values if name in given}
 
 
-def _session(data: bytes) -> Any:
+def _session(data: bytes, *, optimise: bool = False) -> Any:
     ort = library()
     try:
-        return ort.InferenceSession(data, options(ort, 1, optimise=False), providers=PROVIDERS)
+        return ort.InferenceSession(data, options(ort, 1, optimise=optimise), providers=PROVIDERS)
     except Exception as error:  # its exceptions share no base but Exception
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise BadInput(

@@ -19,8 +19,6 @@ _OPTIONS = {
     "ActivationSymmetric": True,
     "WeightSymmetric": True,
     "QuantizeBias": False,
-    # Else weight scales are widened, up to 3,000 times, for the sake of biases that stay in float.
-    "QDQDisableWeightAdjustForInt32Bias": True,
     # Products keep their float results: a quantised residual stream costs most of the accuracy.
     "OpTypesToExcludeOutputQuantization": ["Gemm", "MatMul"],
 }

@@ -212,12 +212,20 @@ class _Judge:
     def measures(self, rewrite: Rewrite) -> tuple[Evaluate, Evaluate]:
         """The whole measure and the cheap one that ranks, of sets of layers."""
         return (
-            lambda layers: self._compare(rewrite(layers), len(self._cases)),
-            lambda layers: self._compare(rewrite(layers), self._few),
+            lambda layers: self._judge(rewrite(layers)),
+            lambda layers: self._compare(rewrite(layers), self._few, optimise=False),
         )
 
-    def _compare(self, candidate: onnx.ModelProto, count: int) -> float:
-        found = run_model(candidate, self._names, self._cases[:count])
+    def _judge(self, candidate: onnx.ModelProto) -> float:
+        """Rounded in two ways. A search by one of them finds sets that are lucky in that one."""
+        exact = self._compare(candidate, len(self._cases), optimise=False)
+        if exact > 1:
+            return exact
+        return max(exact, self._compare(candidate, len(self._cases), optimise=True))
+
+    def _compare(self, candidate: onnx.ModelProto, count: int, *, optimise: bool) -> float:
+        cases = self._cases[:count]
+        found = run_model(candidate, self._names, cases, optimise=optimise)
         return worst_deviation(self._reference[:count], found, self._tolerance) / HEADROOM
 
 
