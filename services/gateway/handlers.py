@@ -19,7 +19,7 @@ from services.gateway.executor import EngineExecutor, Job, expired_error
 from services.gateway.inference import InferRequest, InferResponse, ModelMetadata, ServerMetadata
 from services.gateway.limits import check_media
 from services.gateway.mixing import OriginMismatch, require_origins
-from services.gateway.origins import PARAMETER, parse_origins
+from services.gateway.origins import origins_of_parameters
 from services.gateway.pipeline import RESERVE_NS, PipelineRunner
 from services.gateway.requests import Answer, Call, MultimodalRequest
 from services.gateway.revision import LoadedRevision
@@ -99,7 +99,7 @@ class Handlers:
 
     async def infer(self, call: Call, request: InferRequest) -> InferResponse:
         """One encoder's tensors, or the whole pipeline's where the model is the service."""
-        expected = parse_origins(request.parameters.get(PARAMETER))
+        expected = origins_of_parameters(request.parameters)
         call = dataclasses.replace(call, origins=(*call.origins, *expected))
         served = self.revisions.choose(call.routing_key, request.version)
         if request.model == self.revisions.service:

@@ -6,7 +6,7 @@ insists on the encoder version alone. Several are written `image=<origin>,text=<
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from validators.contracts.digest import Digest, require_digest
@@ -31,12 +31,37 @@ class ExpectedOrigin:
     engine: Digest | None = None
 
 
+def origins_of_headers(values: Sequence[object]) -> tuple[ExpectedOrigin, ...]:
+    """What the headers of this name insist on; () where there is none.
+
+    Raises:
+        BadInput: one that cannot be read, or a second one: neither may be dropped.
+    """
+    if len(values) > 1:
+        raise BadInput(
+            "the header is there more than once", where=HEADER,
+            remedy="Send one, with commas between several origins.",
+        )  # fmt: skip
+    return parse_origins(values[0]) if values else ()
+
+
+def origins_of_parameters(parameters: Mapping[str, object]) -> tuple[ExpectedOrigin, ...]:
+    """What a request's parameters insist on; () where none of them is about origins.
+
+    Raises:
+        BadInput: one that cannot be read, whatever it is: it may not be dropped.
+    """
+    return parse_origins(parameters[PARAMETER]) if PARAMETER in parameters else ()
+
+
 def parse_origins(text: object) -> tuple[ExpectedOrigin, ...]:
-    """What a header or parameter insists on; () where there is none. Raises BadInput."""
-    if not text:
-        return ()
+    """What a header or parameter that is there insists on: one origin at least.
+
+    Raises:
+        BadInput: it is no text, an empty one, too long, or an origin in it cannot be read.
+    """
     if not isinstance(text, str) or len(text) > _MAX_TEXT or text.count(",") >= _MAX_ENTRIES:
-        raise _unreadable()
+        raise unreadable_origin()
     return tuple(_parse(part.strip()) for part in text.split(","))
 
 
@@ -50,18 +75,19 @@ def told_origins(origins: Mapping[str, VectorOrigin]) -> dict[str, str]:
 
 def _parse(part: str) -> ExpectedOrigin:
     name, named, origin = part.rpartition("=")
-    encoder, _, engine = origin.partition("/")
+    encoder, with_engine, engine = origin.partition("/")
     try:
         return ExpectedOrigin(
             name if named else None,
             require_digest(encoder),
-            require_digest(engine) if engine else None,
+            require_digest(engine) if with_engine else None,
         )
     except BadInput as error:
-        raise _unreadable() from error
+        raise unreadable_origin() from error
 
 
-def _unreadable() -> BadInput:
+def unreadable_origin() -> BadInput:
+    """The error of what is no origin."""
     return BadInput(
         "the origin cannot be read", where=HEADER,
         remedy="Write <encoder fingerprint>, or <encoder name>=<fingerprint>/<engine digest>, with "

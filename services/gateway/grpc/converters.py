@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from services.gateway.grpc import inference_pb2 as pb
 from services.gateway.grpc import modalgate_pb2 as pbm
 from services.gateway.inference import InferRequest, InferResponse, ModelMetadata, Parameter
+from services.gateway.origins import PARAMETER, unreadable_origin
 from services.gateway.requests import PCM16, Answer, Medium, MultimodalRequest
 from services.gateway.tensors import WireTensor, raw_of, tensor_from_list, tensor_from_raw
 from validators.contracts.errors import BadInput, TooLarge, Unsupported
@@ -141,6 +142,8 @@ def _parameters(parameters: Mapping[str, pb.InferParameter]) -> dict[str, Parame
         choice = parameter.WhichOneof("parameter_choice")
         if choice is not None:
             values[name] = getattr(parameter, choice)
+        elif name == PARAMETER:
+            raise unreadable_origin()
     return values
 
 

@@ -21,7 +21,7 @@ from services.gateway.grpc.converters import (
 from services.gateway.grpc.errors import with_statuses
 from services.gateway.handlers import Handlers
 from services.gateway.identifiers import check_identifier, parse_timeout_ms
-from services.gateway.origins import HEADER, parse_origins
+from services.gateway.origins import HEADER, origins_of_headers
 from services.gateway.requests import Call
 
 _LEAST_S = 1e-6
@@ -108,7 +108,8 @@ class GrpcEndpoints:
     def _open_call(self, context: Context) -> Call:
         """The call's identity and timeout: the gRPC deadline, or a shorter one in the metadata."""
         arrived_ns = self._handlers.clock.monotonic_ns()
-        headers = {str(key): value for key, value in context.invocation_metadata() or ()}
+        metadata = context.invocation_metadata() or ()
+        headers = {str(key): value for key, value in metadata}
         timeouts = [parse_timeout_ms(_text(headers.get("x-request-timeout-ms")))]
         left_s = context.time_remaining()
         timeouts.append(None if left_s is None else max(left_s, _LEAST_S) * 1e3)
@@ -118,7 +119,7 @@ class GrpcEndpoints:
             arrived_ns=arrived_ns,
             timeout_ms=min(known) if known else None,
             session_id=check_identifier(_text(headers.get("x-session-id"))),
-            origins=parse_origins(_text(headers.get(HEADER))),
+            origins=origins_of_headers([_text(value) for key, value in metadata if key == HEADER]),
         )
 
 

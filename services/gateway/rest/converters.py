@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from services.gateway.inference import InferRequest, InferResponse, ModelMetadata, Parameter
+from services.gateway.origins import origins_of_parameters
 from services.gateway.tensors import (
     WireTensor,
     list_of,
@@ -60,7 +61,8 @@ def decode_request(
     """The request in a body: JSON, or JSON followed by the tensors' bytes.
 
     Raises:
-        BadInput: not JSON of the protocol, a header length or binary size that does not fit.
+        BadInput: not JSON of the protocol, a header length or binary size that does not fit, an
+            origin that cannot be read.
     """
     split = _split_at(body, header_length)
     try:
@@ -73,6 +75,7 @@ def decode_request(
         ) from error
     if not document.inputs or max(len(document.inputs), len(document.outputs)) > MAX_TENSORS:
         raise TooLarge(f"a request holds 1 to {MAX_TENSORS} tensors", where="inputs")
+    origins_of_parameters(document.parameters)  # before what is no scalar is left out
     inputs = _decode_inputs(document.inputs, memoryview(body)[split:])
     binary = {out.name for out in document.outputs if out.parameters.get("binary_data") is True}
     plain = {out.name for out in document.outputs if out.parameters.get("binary_data") is False}

@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from services.gateway.executor import expired_error
 from services.gateway.identifiers import check_identifier, parse_timeout_ms
-from services.gateway.origins import HEADER, parse_origins
+from services.gateway.origins import HEADER, origins_of_headers
 from services.gateway.requests import Call
 from validators.contracts.errors import Overloaded, TooLarge, Unsupported
 from validators.contracts.ports import Clock
@@ -97,7 +97,7 @@ def open_call(request: Request, clock: Clock) -> Call:
         arrived_ns=arrived_ns,
         timeout_ms=parse_timeout_ms(headers.get("x-request-timeout-ms")),
         session_id=check_identifier(headers.get("x-session-id")),
-        origins=parse_origins(headers.get(HEADER)),
+        origins=origins_of_headers(headers.getlist(HEADER)),
     )
 
 

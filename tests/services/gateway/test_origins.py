@@ -14,7 +14,7 @@ import pytest
 from services.gateway.gateway import Gateway
 from services.gateway.grpc import inference_pb2 as pb
 from services.gateway.grpc import modalgate_pb2 as pbm
-from services.gateway.origins import ExpectedOrigin, parse_origins
+from services.gateway.origins import ExpectedOrigin, origins_of_headers, parse_origins
 from services.gateway.revision import load_revision
 from tests.services.gateway import toy as t
 from tests.services.gateway.grpc.test_endpoints import ANSWER, INFERENCE, Stub, code_of, stub
@@ -49,6 +49,7 @@ def insisting(image: VectorOrigin) -> list[tuple[str, int]]:
         ("image", 400),
         (image.encoder, 400),  # of which encoder?
         ("," * 40, 400),
+        ("", 400),
     ]
 
 
@@ -76,6 +77,53 @@ async def test_one_encoder_needs_no_name(client: httpx.AsyncClient, image: Vecto
     told = (await client.post("/v2/models/image/infer", json={"inputs": [tensor]})).json()
     assert told["parameters"]["modalgate.encoder"] == image.encoder
     assert told["parameters"]["modalgate.engine"] == image.engine
+
+
+@pytest.mark.parametrize("origin", [0, False, "", None, [], ["sha256:short"], {}, 0.0])
+async def test_an_origin_that_cannot_be_read_is_never_taken_for_none(
+    client: httpx.AsyncClient, origin: object
+) -> None:
+    tensor = {"name": "pixels", "shape": [1, 3, 8, 8], "datatype": "FP32", "data": [0.5] * 192}
+    body = {"inputs": [tensor], "parameters": {"modalgate.origin": origin}}
+    response = await client.post("/v2/models/image/infer", json=body)
+    assert response.status_code == 400, response.text
+
+
+async def test_a_second_header_is_refused_not_ignored(
+    client: httpx.AsyncClient, stub: Stub, image: VectorOrigin
+) -> None:
+    right, wrong = f"image={image.encoder}", f"image={OTHER}"
+    for pair in ((right, wrong), (wrong, right), (right, right)):
+        headers = [("x-modalgate-origin", text) for text in pair]
+        answer = await client.post("/v1/answer", json={"text": "red"}, headers=headers)
+        assert answer.status_code == 400, answer.text
+        call = stub(
+            ANSWER, pbm.MultiModalRequest(text="red"), pbm.MultiModalAnswer,
+            metadata=tuple(headers),
+        )  # fmt: skip
+        assert await code_of(call) is grpc.StatusCode.INVALID_ARGUMENT
+
+
+@pytest.mark.parametrize(
+    "parameter",
+    [
+        pb.InferParameter(), pb.InferParameter(bool_param=False), pb.InferParameter(int64_param=0),
+        pb.InferParameter(string_param=""),
+    ],
+)  # fmt: skip
+async def test_grpc_takes_no_unreadable_origin_for_none(
+    stub: Stub, parameter: pb.InferParameter
+) -> None:
+    tensor = pb.ModelInferRequest.InferInputTensor(
+        name="pixels", datatype="FP32", shape=[1, 3, 8, 8]
+    )
+    infer = pb.ModelInferRequest(
+        model_name="image", inputs=[tensor],
+        raw_input_contents=[np.zeros((1, 3, 8, 8), np.float32).tobytes()],
+        parameters={"modalgate.origin": parameter},
+    )  # fmt: skip
+    call = stub(INFERENCE + "ModelInfer", infer, pb.ModelInferResponse)
+    assert await code_of(call) is grpc.StatusCode.INVALID_ARGUMENT
 
 
 async def test_grpc_says_and_checks_the_same(stub: Stub, image: VectorOrigin) -> None:
@@ -107,14 +155,14 @@ async def test_grpc_says_and_checks_the_same(stub: Stub, image: VectorOrigin) ->
 
 def test_origins_are_read_as_they_are_written() -> None:
     one, two = digest_bytes(b"1"), digest_bytes(b"2")
-    assert parse_origins(None) == parse_origins("") == ()
     assert parse_origins(f"{one}, a={two}/{one}") == (
         ExpectedOrigin(None, one), ExpectedOrigin("a", two, one)
     )  # fmt: skip
-    for wrong in ("x", f"a={one}/", f"a={one}/x", f"{one},", 3, True):
-        if wrong == f"a={one}/":
-            assert parse_origins(wrong) == (ExpectedOrigin("a", one),)
-            continue
+    assert origins_of_headers([]) == ()
+    unreadable: list[object] = [
+        "x", f"a={one}/", f"a={one}/x", f"{one},", "", " ", 3, 0, True, False, [], None
+    ]  # fmt: skip
+    for wrong in unreadable:
         with pytest.raises(BadInput):
             parse_origins(wrong)
 
