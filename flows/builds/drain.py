@@ -68,7 +68,7 @@ def _work_off(
         with disk_faults("the state folder", str(workspace.home.root), _REMEDY), tidied(workspace):
             live = fulfil(workspace, request, cancel).live
     except (BuildCancelled, Interrupted) as error:
-        _put_back(workspace, request, str(error))
+        queue.settle(request, BuildState.WAITING, str(error), tried=False)  # somebody ended it
         ended = EndedBuild(request, BuildState.WAITING, str(error))
     except AGAIN as error:
         later(queue.settle, request, BuildState.WAITING, str(error))
@@ -84,10 +84,3 @@ def _work_off(
         ended = EndedBuild(request, BuildState.DONE, live=live)
     reporter().finished(step, ended.state.value)
     return ended
-
-
-def _put_back(workspace: Workspace, request: ShapeRequest, message: str) -> None:
-    """A build that somebody ended was no try: the request is filed anew."""
-    workspace.builds.settle(request, BuildState.WAITING, message)
-    workspace.builds.forget(request)
-    workspace.builds.file(request)

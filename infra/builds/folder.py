@@ -31,6 +31,7 @@ MAX_TRIES = 3
 KEPT_SETTLED = 4096
 """Requests that are DONE or FAILED and still known; the oldest are forgotten beyond."""
 
+_SETTLED = frozenset({BuildState.DONE, BuildState.FAILED})
 _NAME = re.compile(r"[0-9a-f]{64}\.json")
 _MAX_BYTES = 64 * 1024
 _RETRY_AFTER_S = 60.0
@@ -80,7 +81,9 @@ class FolderQueue:
                         return taken
         return None
 
-    def settle(self, request: ShapeRequest, state: BuildState, message: str = "") -> None:
+    def settle(
+        self, request: ShapeRequest, state: BuildState, message: str = "", *, tried: bool = True
+    ) -> None:
         """DONE, FAILED, or WAITING again for another try; FAILED when there is no try left.
 
         Raises:
@@ -103,11 +106,20 @@ class FolderQueue:
                 build = self._read(self._path(key))
                 if build is None:  # forgotten meanwhile: nobody waits for it
                     return
-                if state is BuildState.WAITING and build.tries >= MAX_TRIES:
+                tries = build.tries if tried else build.tries - 1
+                if state is BuildState.WAITING and tries >= MAX_TRIES:
                     state = BuildState.FAILED
-                self._write(replace(build, state=state, message=message))
+                self._write(replace(build, state=state, message=message, tries=tries))
         finally:
             os.close(handle)
+
+    def reopen(self, request: ShapeRequest) -> bool:
+        with self._changing():
+            build = self._read(self._path(request.key))
+            if build is None or build.state not in _SETTLED:
+                return False
+            self._write(replace(build, state=BuildState.WAITING, tries=0))
+        return True
 
     def forget(self, request: ShapeRequest) -> None:
         """Remove a request that nobody builds; what is unknown is fine.
@@ -170,7 +182,7 @@ class FolderQueue:
             )
 
     def _forget_oldest(self, known: list[QueuedBuild]) -> None:
-        settled = [b for b in known if b.state in (BuildState.DONE, BuildState.FAILED)]
+        settled = [build for build in known if build.state in _SETTLED]
         for build in settled[: max(0, len(settled) - KEPT_SETTLED)]:
             self._remove(build.request.key)
 

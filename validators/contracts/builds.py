@@ -70,8 +70,14 @@ class BuildQueue(Protocol):
         """The oldest that waits, now BUILDING, held until it is settled or this process dies."""
         ...
 
-    def settle(self, request: ShapeRequest, state: BuildState, message: str = "") -> None:
-        """DONE, FAILED, or WAITING again for another try."""
+    def settle(
+        self, request: ShapeRequest, state: BuildState, message: str = "", *, tried: bool = True
+    ) -> None:
+        """DONE, FAILED, or WAITING again to be tried again; not `tried`: this was no try."""
+        ...
+
+    def reopen(self, request: ShapeRequest) -> bool:
+        """Let what is DONE or FAILED wait again, with all its tries. False where it is neither."""
         ...
 
     def forget(self, request: ShapeRequest) -> None: ...

@@ -145,6 +145,32 @@ def test_waiting_again_is_a_try_and_the_last_one_fails_with_its_message(
     assert queue.take() is None
 
 
+def test_what_was_no_try_waits_with_the_tries_it_had(queue: FolderQueue) -> None:
+    queue.file(request())
+    for _ in range(module.MAX_TRIES + 1):
+        taken = queue.take()
+        assert taken is not None and taken.tries == 1
+        queue.settle(request(), BuildState.WAITING, "the disk is full", tried=False)
+    (build,) = queue.builds()
+    assert (build.state, build.tries) == (BuildState.WAITING, 0)
+    assert build.message == "the disk is full"
+
+
+@pytest.mark.parametrize("ended", [BuildState.DONE, BuildState.FAILED])
+def test_what_has_ended_waits_again_with_all_its_tries_when_reopened(
+    queue: FolderQueue, ended: BuildState
+) -> None:
+    assert not queue.reopen(request())
+    queue.file(request())
+    assert not queue.reopen(request())
+    queue.take()
+    assert not queue.reopen(request())
+    queue.settle(request(), ended)
+    assert queue.reopen(request())
+    taken = queue.take()
+    assert taken is not None and taken.tries == 1
+
+
 def test_only_the_builder_that_took_a_request_settles_it(tmp_path: Path) -> None:
     clock = ManualClock()
     ours, theirs = (FolderQueue(tmp_path / "builds", clock) for _ in range(2))

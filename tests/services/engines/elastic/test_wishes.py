@@ -121,7 +121,13 @@ class BrokenQueue(BuildQueue):
     def take(self) -> QueuedBuild | None:
         return None
 
-    def settle(self, request: ShapeRequest, state: BuildState, message: str = "") -> None: ...
+    def settle(
+        self, request: ShapeRequest, state: BuildState, message: str = "", *, tried: bool = True
+    ) -> None: ...
+
+    def reopen(self, request: ShapeRequest) -> bool:
+        return False
+
     def forget(self, request: ShapeRequest) -> None: ...
 
 
