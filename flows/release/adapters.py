@@ -27,7 +27,12 @@ from validators.compatibility.measured import (
     CompatibilityWord,
     Geometry,
 )
-from validators.compatibility.preprocessing import input_metrics, judge_inputs, judge_tensors
+from validators.compatibility.preprocessing import (
+    input_metrics,
+    judge_inputs,
+    judge_tensors,
+    judge_unexplained,
+)
 from validators.compatibility.spaces import GATE, judge_choice
 from validators.compatibility.verdict import assess_compatibility
 from validators.compatibility.words import CompatibilitySettings, word_of
@@ -111,14 +116,14 @@ def compare_pair(
     if all(word is CompatibilityWord.COMPATIBLE for word in words):
         return JudgedPair(assess_compatibility(measured, settings), measured)
     check = check_inputs(pair.old, pair.new, feeds)
+    differences = compare_inputs(pair.old.contract, pair.new.contract, feeds)
     findings = [
         *judge_inputs(check),
-        *judge_tensors(
-            check.encoder, compare_inputs(pair.old.contract, pair.new.contract, feeds)
-        ),
-    ]  # fmt: skip
+        *judge_unexplained(check, differences),
+        *judge_tensors(check.encoder, differences),
+    ]
     records: tuple[AdapterRecord, ...] = ()
-    if not any(item.outcome is Outcome.FAIL for item in findings):
+    if all(item.outcome <= Outcome.WARN for item in findings):
         records, refused = offer_adapters(workspace, pair, measured, settings)
         findings += refused
     verdict = assess_compatibility(measured, replace(settings, adapters=records))

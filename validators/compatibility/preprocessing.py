@@ -25,9 +25,11 @@ class TriedInput:
     """One other way to feed a version, and what it does to the agreement of the two.
 
     `agreement` is the mean, over items, of the shares of common neighbours and equal first classes;
-    `gain` the mean difference to the input as declared, its interval widened for the number of ways
-    that were tried (Bonferroni). `confidence`: mean largest class probability of the version so
-    fed, None without class scores.
+    `gain` the mean difference to the input as declared. `vectors` and `vectors_gain` likewise are
+    the cosine of an item's two vectors, 0 where another item's old vector is nearer than its own;
+    None where the versions share no space. `surer`: what an item's largest class probability gains,
+    None without class scores. Intervals of gains are widened for the number of ways that were tried
+    (Bonferroni).
     """
 
     code: str
@@ -35,7 +37,14 @@ class TriedInput:
     remedy: str
     agreement: Estimate
     gain: Estimate
-    confidence: float | None = None
+    surer: Estimate | None = None
+    vectors: Estimate | None = None
+    vectors_gain: Estimate | None = None
+
+    @property
+    def best(self) -> float:
+        """The larger of both agreements."""
+        return max(self.agreement.value, self.vectors.value if self.vectors else 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +52,7 @@ class InputCheck:
     """One encoder's two versions, the one as declared and the other in every way that is known.
 
     `changed` are ways to feed the new version; `reverted` the same ways for the old one, the new
-    one as declared.
+    one as declared. `vectors` is as declared what it is in TriedInput.
     """
 
     encoder: str
@@ -51,20 +60,26 @@ class InputCheck:
     declared: Estimate
     changed: tuple[TriedInput, ...]
     reverted: tuple[TriedInput, ...] = ()
-    confidence_old: float | None = None
-    confidence_new: float | None = None
+    vectors: Estimate | None = None
+
+    def is_fine(self, limits: InputSettings) -> bool:
+        """Whether the versions agree as they are fed, in every way that can be told."""
+        parts = [self.declared, *([self.vectors] if self.vectors else [])]
+        return all(item.value >= limits.fine for item in parts)
 
 
 @dataclass(frozen=True, slots=True)
 class InputSettings:
     """What it takes to accuse: a gain whose lower bound is `gain`, to `agreement` at least.
 
-    `fine` is the agreement from which nothing is looked for.
+    `fine` is the agreement from which nothing is looked for. `surer`: how much the largest class
+    probability has to change, by the bound of its interval, to speak for either version.
     """
 
     gain: float = 0.05
     agreement: float = 0.6
     fine: float = 0.95
+    surer: float = 0.02
     least_items: int = 12
 
 
@@ -79,25 +94,24 @@ class TensorDifference:
 
 
 def judge_inputs(check: InputCheck, settings: InputSettings | None = None) -> list[Finding]:
-    """FAIL (nothing waives it) where a known mistake is shown; nothing where none is."""
+    """What stops where a known mistake is shown; nothing where none is.
+
+    The old version is what people approved and serve, so the new one is accused: FAIL, which
+    nothing waives. Where the same change to the old version helps as much, the two alone cannot
+    show which of them is fed wrongly: it stops all the same, and somebody who knows may waive it.
+    """
     limits = settings or InputSettings()
-    if check.declared.value >= limits.fine or check.items < limits.least_items:
+    if check.is_fine(limits) or check.items < limits.least_items:
         return []
-    best = _shown(check.changed, limits)
+    best = _shown(check, check.changed, limits)
     if best is None:
         return []
-    old_at_fault = _shown(check.reverted, limits)
-    if old_at_fault is not None and _old_is_worse_fed(check, best, old_at_fault):
-        return [_old_fault(check, old_at_fault, limits)]
-    return [
-        Finding(
-            GATE, "wrong-preprocessing", check.encoder, Outcome.FAIL,
-            f"the new version's weights expect {best.says}: agreement with the old version "
-            f"{check.declared.describe()} as declared, {best.agreement.describe()} so fed, "
-            f"{best.gain.describe()} more",
-            f"a gain above {limits.gain}", best.remedy, waivable=False,
-        )
-    ]  # fmt: skip
+    other = _shown(check, check.reverted, limits)
+    if other is None or other.best < best.best - _ALIKE or _grows_surer(best, limits):
+        return [_new_fault(check, best, limits)]
+    if _grows_surer(other, limits) and _grows_less_sure(best, limits):
+        return [_old_fault(check, other, limits)]
+    return [_new_fault(check, best, limits, tied=True)]
 
 
 def describe_inputs(check: InputCheck, settings: InputSettings | None = None) -> str:
@@ -106,7 +120,7 @@ def describe_inputs(check: InputCheck, settings: InputSettings | None = None) ->
     if findings:
         return str(findings[0].measured)
     limits = settings or InputSettings()
-    if check.declared.value >= limits.fine:
+    if check.is_fine(limits):
         return f"the versions agree as they are fed: {check.declared.describe()}"
     if check.items < limits.least_items:
         return f"{check.items} items are too few to tell: {limits.least_items} at least"
@@ -114,6 +128,28 @@ def describe_inputs(check: InputCheck, settings: InputSettings | None = None) ->
         f"no known convention explains it: agreement {check.declared.describe()} as declared, "
         f"{len(check.changed)} other ways tried"
     )
+
+
+def judge_unexplained(
+    check: InputCheck,
+    differences: Sequence[TensorDifference],
+    settings: InputSettings | None = None,
+) -> list[Finding]:
+    """WARN where an input is suspected and no known mistake is shown.
+
+    Suspected: the preprocessings differ, or the versions agree less than one fed rightly would.
+    """
+    limits = settings or InputSettings()
+    suspected = differences or check.declared.value < limits.agreement
+    if not check.changed or not suspected or judge_inputs(check, limits):
+        return []
+    return [
+        Finding(
+            GATE, "input-unexplained", check.encoder, Outcome.WARN,
+            describe_inputs(check, limits), f"a gain above {limits.gain}",
+            "Compare the new version's preprocessing with what it was trained on.",
+        )
+    ]  # fmt: skip
 
 
 def judge_tensors(encoder: str, differences: Sequence[TensorDifference]) -> list[Finding]:
@@ -132,6 +168,8 @@ def input_metrics(check: InputCheck) -> dict[str, float]:
     """The figures behind the answer."""
     metrics = {"input_agreement": check.declared.value, "inputs_tried": float(len(check.changed))}
     best = max(check.changed, key=lambda item: item.gain.value, default=None)
+    if check.vectors is not None:
+        metrics["input_vectors_agreement"] = check.vectors.value
     if best is not None:
         metrics["input_best_agreement"] = best.agreement.value
         metrics["input_best_gain"] = best.gain.value
@@ -139,35 +177,78 @@ def input_metrics(check: InputCheck) -> dict[str, float]:
     return metrics
 
 
-def _shown(tried: Sequence[TriedInput], limits: InputSettings) -> TriedInput | None:
+def _shown(
+    check: InputCheck, tried: Sequence[TriedInput], limits: InputSettings
+) -> TriedInput | None:
     able = [
         item
         for item in tried
-        if item.gain.low > limits.gain and item.agreement.value >= limits.agreement
+        if _is_clear(item.agreement, item.gain, limits) or _vectors_show(check, item, limits)
     ]
-    return max(able, key=lambda item: item.agreement.value, default=None)
+    return max(able, key=lambda item: item.agreement.value + item.best, default=None)
 
 
-def _old_is_worse_fed(check: InputCheck, new: TriedInput, old: TriedInput) -> bool:
-    """Either change makes the two agree alike: the version that grows surer was fed wrongly.
+def _is_clear(agreement: Estimate, gain: Estimate, limits: InputSettings) -> bool:
+    return gain.low > limits.gain and agreement.value >= limits.agreement
 
-    Where one change helps more, or without class scores on both sides, the old version stays the
-    reference.
-    """
-    if old.agreement.value < new.agreement.value - _ALIKE:
-        return False
-    figures = (new.confidence, check.confidence_new, old.confidence, check.confidence_old)
-    if any(item is None for item in figures):
-        return False
-    new_fed, new_now, old_fed, old_now = (float(item or 0.0) for item in figures)
-    return new_fed < new_now and old_fed > old_now
+
+def _vectors_show(check: InputCheck, item: TriedInput, limits: InputSettings) -> bool:
+    """Whether vectors come back to where they were, while neighbours and classes do not suffer."""
+    return (
+        item.vectors is not None
+        and item.vectors_gain is not None
+        and _is_clear(item.vectors, item.vectors_gain, limits)
+        and item.agreement.value >= check.declared.value - _ALIKE
+    )
+
+
+def _grows_surer(item: TriedInput, limits: InputSettings) -> bool:
+    return item.surer is not None and item.surer.low > limits.surer
+
+
+def _grows_less_sure(item: TriedInput, limits: InputSettings) -> bool:
+    return item.surer is not None and item.surer.high < -limits.surer
+
+
+def _agreements(check: InputCheck, best: TriedInput) -> str:
+    """As declared and so fed, by every agreement that was measured."""
+    text = (
+        f"{check.declared.describe()} as declared, {best.agreement.describe()} so fed, "
+        f"{best.gain.describe()} more"
+    )
+    if check.vectors is None or best.vectors is None:
+        return text
+    return (
+        f"{text}; of the vectors themselves {check.vectors.describe()} as declared, "
+        f"{best.vectors.describe()} so fed"
+    )
+
+
+def _new_fault(
+    check: InputCheck, best: TriedInput, limits: InputSettings, *, tied: bool = False
+) -> Finding:
+    says = f"the new version's weights expect {best.says}: agreement with the old version "
+    doubt, remedy = "", best.remedy
+    if tied:
+        doubt = (
+            "; the old version so fed agrees as well: one of the two versions is fed wrongly, "
+            "these items cannot tell which, and the old one is approved"
+        )
+        remedy += " If the old version was fed wrongly all along, waive this by name."
+    return Finding(
+        GATE, "wrong-preprocessing", check.encoder, Outcome.FAIL,
+        f"{says}{_agreements(check, best)}{doubt}", f"a gain above {limits.gain}", remedy,
+        waivable=tied,
+    )  # fmt: skip
 
 
 def _old_fault(check: InputCheck, best: TriedInput, limits: InputSettings) -> Finding:
+    """Surer classes are a hint and no proof (a network may be surer of what it never saw)."""
     return Finding(
-        GATE, "old-preprocessing-wrong", check.encoder, Outcome.WARN,
-        f"the old version's weights expect {best.says}: agreement with the new version "
-        f"{check.declared.describe()} as declared, {best.agreement.describe()} so fed",
+        GATE, "old-preprocessing-wrong", check.encoder, Outcome.INCONCLUSIVE,
+        f"one of the two versions is fed wrongly, by its classes the old one: its weights expect "
+        f"{best.says}: agreement with the new version {_agreements(check, best)}",
         f"a gain above {limits.gain}",
-        "Encode what the old version has stored again: it was fed wrongly, the new one is not.",
+        "Find out which version was trained on what it is fed. If the old one was not, waive this "
+        "by name and encode what it has stored again; otherwise mend the new one's preprocessing.",
     )  # fmt: skip

@@ -71,8 +71,34 @@ def test_what_the_weights_expect_beyond_the_contract_is_named(
     (finding,) = judge_inputs(check)
     assert finding.code in ("wrong-preprocessing", "old-preprocessing-wrong")
     assert finding.outcome is (
-        Outcome.FAIL if finding.code == "wrong-preprocessing" else Outcome.WARN
+        Outcome.FAIL if finding.code == "wrong-preprocessing" else Outcome.INCONCLUSIVE
     )
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_a_swapped_new_version_never_passes_whatever_its_random_classes_say(seed: int) -> None:
+    old, new = version("1", network(seed)), version("2", network(seed), reverse)
+    (finding,) = judge_inputs(check_inputs(old, new, FEEDS))
+    assert finding.outcome >= Outcome.INCONCLUSIVE and "reverse order" in str(finding.measured)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_vectors_name_a_standardisation_that_neighbours_and_classes_do_not_show(seed: int) -> None:
+    """A large offset common to all items: who is near whom stays, where they are does not."""
+    drawn = np.random.default_rng(seed)
+    weights, mark = drawn.standard_normal((48, 24)), drawn.standard_normal(24)
+
+    def linear(pixels: Array) -> Array:
+        fields = pixels.reshape(len(pixels), 3, 4, 4, 4, 4).mean(axis=(3, 5)).reshape(-1, 48)
+        return fields @ weights + mark
+
+    old, new = version("1", linear), version("2", linear, undone(IMAGENET.name))
+    check = check_inputs(old, new, FEEDS)
+    best = next(item for item in check.changed if item.code == f"standardised {IMAGENET.name}")
+    assert check.vectors is not None and best.vectors is not None
+    assert check.vectors.value < best.vectors.value == pytest.approx(1)
+    (finding,) = judge_inputs(check)
+    assert IMAGENET.name in str(finding.measured) and finding.outcome >= Outcome.INCONCLUSIVE
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -10,17 +10,20 @@ from validators.compatibility.estimates import Estimate, share_of
 from validators.compatibility.preprocessing import (
     InputCheck,
     InputSettings,
+    TensorDifference,
     TriedInput,
     describe_inputs,
     input_metrics,
     judge_inputs,
+    judge_unexplained,
 )
 from validators.contracts.verdict import Outcome
 
 
-def tried(code: str, agreement: int, low: float, confidence: float | None = None) -> TriedInput:
+def tried(code: str, agreement: int, low: float, surer: float | None = None) -> TriedInput:
     gain = Estimate(low + 0.1, low, low + 0.2, 40)
-    return TriedInput(code, f"it {code}", f"Do {code}.", share_of(agreement, 40), gain, confidence)
+    change = None if surer is None else Estimate(surer, surer - 0.03, surer + 0.03, 40)
+    return TriedInput(code, f"it {code}", f"Do {code}.", share_of(agreement, 40), gain, change)
 
 
 BAD = InputCheck("image", 40, share_of(20, 40), (tried("reversed", 40, 0.3), tried("x", 21, -0.1)))
@@ -51,36 +54,62 @@ def test_without_a_clear_gain_to_a_real_agreement_nobody_is_accused(
 
 
 @pytest.mark.parametrize(
-    ("new_fed", "new_now", "old_fed", "old_now", "code"),
+    ("new_surer", "old_surer", "code", "waivable"),
     [
-        (0.5, 0.4, 0.4, 0.5, "wrong-preprocessing"),  # the new one grows surer
-        (0.4, 0.5, 0.5, 0.4, "old-preprocessing-wrong"),
-        (0.5, 0.4, 0.5, 0.4, "wrong-preprocessing"),  # both: the old one stays the reference
-        (None, 0.5, 0.5, 0.4, "wrong-preprocessing"),
+        (0.1, -0.1, "wrong-preprocessing", False),  # the new one grows surer
+        (-0.1, 0.1, "old-preprocessing-wrong", True),
+        (0.1, 0.1, "wrong-preprocessing", False),
+        (-0.04, 0.04, "wrong-preprocessing", True),  # less than their intervals can tell
+        (-0.1, 0.04, "wrong-preprocessing", True),
+        (None, 0.1, "wrong-preprocessing", True),
     ],
 )
-def test_the_version_that_grows_surer_was_fed_wrongly(
-    new_fed: float | None, new_now: float, old_fed: float, old_now: float, code: str
+def test_where_both_versions_may_be_fed_wrongly_it_stops_and_the_new_one_is_suspected(
+    new_surer: float | None, old_surer: float, code: str, waivable: bool
 ) -> None:
     check = replace(
         BAD,
-        changed=(tried("reversed", 40, 0.3, new_fed),),
-        reverted=(tried("reversed", 40, 0.3, old_fed),),
-        confidence_new=new_now,
-        confidence_old=old_now,
+        changed=(tried("reversed", 40, 0.3, new_surer),),
+        reverted=(tried("reversed", 40, 0.3, old_surer),),
     )
-    assert [item.code for item in judge_inputs(check)] == [code]
+    (finding,) = judge_inputs(check)
+    assert (finding.code, finding.waivable) == (code, waivable)
+    assert finding.outcome >= Outcome.INCONCLUSIVE
+    assert ("one of the two versions is fed wrongly" in str(finding.measured)) is waivable
 
 
 def test_the_change_that_helps_more_decides_before_confidence_does() -> None:
     check = replace(
         BAD,
-        changed=(tried("reversed", 40, 0.3, 0.4),),
-        reverted=(tried("reversed", 34, 0.3, 0.5),),
-        confidence_new=0.5,
-        confidence_old=0.4,
+        changed=(tried("reversed", 40, 0.3, -0.1),),
+        reverted=(tried("reversed", 34, 0.3, 0.1),),
     )
-    assert [item.code for item in judge_inputs(check)] == ["wrong-preprocessing"]
+    (finding,) = judge_inputs(check)
+    assert (finding.code, finding.waivable) == ("wrong-preprocessing", False)
+
+
+def test_vectors_accuse_where_neighbours_and_classes_stay_as_they_were() -> None:
+    way = replace(
+        tried("scaled", 40, -0.05),
+        vectors=share_of(40, 40),
+        vectors_gain=Estimate(0.9, 0.8, 0.95, 40),
+    )
+    check = InputCheck("image", 40, share_of(40, 40), (way,), vectors=share_of(4, 40))
+    (finding,) = judge_inputs(check)
+    assert finding.code == "wrong-preprocessing" and "0.10" in str(finding.measured)
+    assert judge_inputs(replace(check, vectors=share_of(40, 40))) == []
+    worse = replace(way, agreement=share_of(30, 40))
+    assert judge_inputs(replace(check, changed=(worse,))) == []
+
+
+def test_what_is_suspected_and_not_explained_is_said() -> None:
+    differs = TensorDifference("pixels", "fit", "cropped otherwise", share_of(40, 40))
+    unlike = replace(BAD, changed=(tried("x", 21, -0.1),))
+    (finding,) = judge_unexplained(unlike, [])
+    assert finding.outcome is Outcome.WARN and "no known convention" in str(finding.measured)
+    alike = replace(unlike, declared=share_of(32, 40))
+    assert judge_unexplained(alike, []) == [] and judge_unexplained(alike, [differs])
+    assert judge_unexplained(BAD, [differs]) == []
 
 
 @given(st.integers(0, 40), st.floats(-0.5, 0.8), st.integers(0, 40), st.integers(0, 60))
