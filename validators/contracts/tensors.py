@@ -92,7 +92,7 @@ def bind_shape(
     """Match a concrete shape against the spec; the symbolic dims' values, joined with `bound`.
 
     Raises:
-        BadInput: rank, a fixed dimension, or a name bound to another value.
+        BadInput: rank, a size below 1, a fixed dimension, or a name bound to another value.
     """
     dims = dict(bound or {})
     if len(shape) != len(spec.shape):
@@ -102,8 +102,14 @@ def bind_shape(
             remedy="Send the shape of the contract.",
         )
     for position, (dim, size) in enumerate(zip(spec.shape, shape, strict=True)):
+        if size < 1:
+            raise BadInput(
+                f"dimension {position} ({dim}) of tensor {spec.name} is {size}, not 1 or more",
+                where=spec.describe(),
+                remedy="Send at least one item.",
+            )
         expected = dim if isinstance(dim, int) else dims.setdefault(dim, size)
-        if size != expected or size < 1:
+        if size != expected:
             raise BadInput(
                 f"dimension {position} ({dim}) of tensor {spec.name} is {size}, not {expected}",
                 where=spec.describe(),

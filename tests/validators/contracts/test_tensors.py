@@ -51,6 +51,15 @@ def test_one_name_has_one_value_across_tensors() -> None:
         bind_shape(spec("batch", "tokens"), [2, 17], bound)
 
 
+@pytest.mark.parametrize("shape", [("batch", 4), (2, 4)])
+@pytest.mark.parametrize("size", [0, -1])
+def test_a_size_below_one_is_not_compared_with_itself(
+    shape: tuple[int | str, ...], size: int
+) -> None:
+    with pytest.raises(BadInput, match=f"tensor tensor is {size}, not 1 or more"):
+        bind_shape(spec(*shape), [size, 4])
+
+
 def test_binding_leaves_what_was_bound_before_as_it_was() -> None:
     before = {"batch": 2}
     assert bind_shape(spec("batch", "n"), [2, 5], before) == {"batch": 2, "n": 5}
