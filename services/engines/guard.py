@@ -22,8 +22,7 @@ def check_feeds(
 
     Raises:
         BadInput: a missing, unknown or mistyped tensor, a shape that contradicts the contract, or
-            one outside every profile; a token id outside its range, which an engine would read
-            past its table for; a number that is not finite.
+            one outside every profile; a number that `check_values` refuses.
     """
     bind_feeds(feeds, inputs)
     shapes = {name: array.shape for name, array in feeds.items()}
@@ -63,7 +62,8 @@ def check_values(feeds: Tensors, inputs: Sequence[TensorSpec]) -> None:
 
     Raises:
         BadInput: a token id outside its range, which an engine would read past its table for; a
-            number that is not finite.
+            mask outside its range, which would weigh its position wrongly; a number that is not
+            finite.
     """
     for spec in inputs:
         _check_values(spec, feeds[spec.name])
@@ -85,7 +85,7 @@ def _check_names(feeds: Tensors, inputs: Sequence[TensorSpec]) -> None:
 
 
 def _check_values(spec: TensorSpec, array: npt.NDArray[Any]) -> None:
-    if spec.meaning is Meaning.TOKEN_IDS and spec.value_range is not None:
+    if spec.value_range is not None and _is_held(spec, array):
         _check_range(spec, array, spec.value_range)
     # A mask may hold minus infinity, to be added to scores.
     floating = np.issubdtype(array.dtype, np.floating)
@@ -97,6 +97,13 @@ def _check_values(spec: TensorSpec, array: npt.NDArray[Any]) -> None:
         )
 
 
+def _is_held(spec: TensorSpec, array: npt.NDArray[Any]) -> bool:
+    """Whether its range binds. One of other numbers says what is usual, not what is possible."""
+    if spec.meaning is Meaning.ATTENTION_MASK:
+        return np.issubdtype(array.dtype, np.integer) or spec.value_range == (0.0, 1.0)
+    return spec.meaning is Meaning.TOKEN_IDS
+
+
 def _check_range(spec: TensorSpec, array: npt.NDArray[Any], limits: tuple[float, float]) -> None:
     lowest, highest = array.min(), array.max()
     if lowest >= limits[0] and highest <= limits[1]:
@@ -105,7 +112,9 @@ def _check_range(spec: TensorSpec, array: npt.NDArray[Any], limits: tuple[float,
     raise BadInput(
         f"input {spec.name} holds {found}, outside {limits[0]:.15g} to {limits[1]:.15g}",
         where=spec.describe(),
-        remedy="Send ids of the encoder's own tokenizer.",
+        remedy="Send ids of the encoder's own tokenizer."
+        if spec.meaning is Meaning.TOKEN_IDS
+        else "Send what the encoder's preprocessing makes.",
     )
 
 

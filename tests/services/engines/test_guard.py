@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from services.engines.guard import check_feeds
+from services.engines.tensors import numpy_type
 from tests.services.engines.models import IMAGE, IMAGE_PROFILES, TEXT, TEXT_PROFILES, profile
 from validators.contracts.errors import BadInput
 from validators.contracts.tensors import DType, Meaning, TensorSpec
@@ -58,6 +59,20 @@ def test_a_token_id_outside_its_range_is_refused(found: int, said: str) -> None:
     feeds["ids"][0, :2] = 0, 99
     feeds["ids"][0, 3] = 5
     assert check_feeds(feeds, TEXT.inputs, TEXT_PROFILES) == 0
+
+
+@pytest.mark.parametrize("dtype", [DType.INT64, DType.FP32])
+@pytest.mark.parametrize("found", [7, -1])
+def test_a_mask_outside_its_range_is_refused(dtype: DType, found: int) -> None:
+    spec = TensorSpec("mask", dtype, ("batch", 4), Meaning.ATTENTION_MASK, value_range=(0.0, 1.0))
+    profiles = [profile(("mask", (1, 4), (1, 4), (1, 4)))]
+    mask = np.ones((1, 4), numpy_type(spec))
+    mask[0, 3] = 0
+    assert check_feeds({"mask": mask}, [spec], profiles) == 0
+    mask[0, 1] = found
+    with pytest.raises(BadInput, match=f"input mask holds {found}.*, outside 0 to 1") as caught:
+        check_feeds({"mask": mask}, [spec], profiles)
+    assert "ids" not in caught.value.remedy
 
 
 @pytest.mark.parametrize("strange", [np.nan, np.inf, -np.inf])
