@@ -128,7 +128,7 @@ def assign(
     if wrong := [name for name in dims if not 1 <= sizes.get(name, 0) <= MAX_SIZE]:
         return Degrade(
             f"the request has no valid size of {wrong[0]}",
-            _nearest({}, profiles, work),
+            _nearest({}, profiles, work, policy),
             f"Give every one of {', '.join(dims)} a size from 1 to {MAX_SIZE}.",
         )
     asked = {name: sizes[name] for name in dims}
@@ -174,18 +174,9 @@ def _split(
     where a part would have to be padded into its profile's minimum, and may not be.
     """
     dim = policy.batch_dim
-    most = min(policy.max_parts, MAX_PARTS)
-    usable = [
-        item for item in profiles
-        if dim in asked and _fits({**asked, dim: 1}, item)
-        and (Outside.PAD in policy.allowed or _covers(item, {**asked, dim: item.minimum[dim]}))
-    ]  # fmt: skip
-    if (
-        not usable
-        or asked[dim] > MAX_SPLIT_ROWS
-        or asked[dim] > most * max(item.maximum[dim] for item in usable)
-    ):
+    if dim not in asked or asked[dim] > _most_rows(asked, profiles, policy):
         return None
+    usable, most = _usable(asked, profiles, policy), _most_parts(policy)
     rows = _shared_out(asked[dim], dim, _chosen(asked[dim], dim, usable, work, most))
     parts = tuple(
         Part(count, _served({**asked, dim: count}, item, work,
@@ -195,6 +186,32 @@ def _split(
     if Outside.PAD not in policy.allowed and not all(part.serve.covered for part in parts):
         return None
     return Split(dim, parts, sum(part.serve.padded_work for part in parts))
+
+
+def _most_parts(policy: OutsidePolicy) -> int:
+    return min(policy.max_parts, MAX_PARTS)
+
+
+def _most_rows(
+    asked: Mapping[str, int], profiles: Sequence[ServedProfile], policy: OutsidePolicy
+) -> int:
+    """The largest batch that may be split at the request's other sizes; 0 where none may be."""
+    if Outside.SPLIT not in policy.allowed:
+        return 0
+    takes = [item.maximum[policy.batch_dim] for item in _usable(asked, profiles, policy)]
+    return min(MAX_SPLIT_ROWS, _most_parts(policy) * max(takes, default=0))
+
+
+def _usable(
+    asked: Mapping[str, int], profiles: Sequence[ServedProfile], policy: OutsidePolicy
+) -> list[ServedProfile]:
+    """The profiles that can serve a part of the request's batch."""
+    dim = policy.batch_dim
+    return [
+        item for item in profiles
+        if dim in asked and _fits({**asked, dim: 1}, item)
+        and (Outside.PAD in policy.allowed or _covers(item, {**asked, dim: item.minimum[dim]}))
+    ]  # fmt: skip
 
 
 def _chosen(
@@ -268,14 +285,24 @@ def _cut(
 
 
 def _nearest(
-    asked: Mapping[str, int], profiles: Sequence[ServedProfile], work: ShapeFormula
+    asked: Mapping[str, int],
+    profiles: Sequence[ServedProfile],
+    work: ShapeFormula,
+    policy: OutsidePolicy,
 ) -> Sizes:
-    """The request cut or raised into the profile that keeps most of its work."""
+    """The request cut or raised into the profile, or the split, that keeps most of its work."""
     clipped = [
         {name: max(item.minimum[name], min(asked.get(name, most), most))
          for name, most in item.maximum.items()}
         for item in profiles
     ]  # fmt: skip
+    dim = policy.batch_dim
+    for sizes in tuple(clipped) if dim in asked else ():
+        wider = {**sizes, dim: min(asked[dim], _most_rows(sizes, profiles, policy))}
+        if wider[dim] > sizes[dim] and (
+            Outside.PAD in policy.allowed or _split(wider, profiles, work, policy)
+        ):
+            clipped.append(wider)
     return tuple(max(clipped, key=work.at).items())
 
 
@@ -285,8 +312,11 @@ def _degraded(
     work: ShapeFormula,
     policy: OutsidePolicy,
 ) -> Degrade:
-    nearest = _nearest(asked, profiles, work)
+    nearest = _nearest(asked, profiles, work, policy)
     largest = {name: max(item.maximum[name] for item in profiles) for name in asked}
+    if policy.batch_dim in asked:
+        split = _most_rows(dict(nearest), profiles, policy)
+        largest[policy.batch_dim] = max(largest[policy.batch_dim], split)
     over = [f"{name} {size} is over {largest[name]}" for name, size in asked.items()
             if size > largest[name]]  # fmt: skip
     allowed = " or ".join(item.value for item in policy.allowed) or "nothing"

@@ -154,12 +154,14 @@ def test_a_split_is_the_cheapest_of_all_splits(
     ("sizes", "policy", "reason", "fits"),
     [
         ({"batch": 2, "tokens": 65}, OutsidePolicy(), "tokens 65 is over 64", (2, 64)),
-        ({"batch": 99, "tokens": 4}, OutsidePolicy(), "batch 99 is over 8", (8, 4)),
+        ({"batch": 99, "tokens": 4}, OutsidePolicy(), "batch 99 is over 64", (64, 4)),
+        ({"batch": 99, "tokens": 65}, OutsidePolicy(max_parts=2), "batch 99 is over 16", (16, 64)),
+        ({"batch": 99, "tokens": 4}, OutsidePolicy((SPLIT,)), "batch 99 is over 64", (64, 4)),
         ({"batch": 9, "tokens": 4}, OutsidePolicy((PAD,)), "policy allows pad", (8, 4)),
         ({"batch": 9, "tokens": 4}, OutsidePolicy(batch_dim="rows"), "batch 9 is over 8", (8, 4)),
         ({"batch": 0, "tokens": 4}, OutsidePolicy(), "no valid size of batch", (8, 64)),
         ({"tokens": 4}, OutsidePolicy(), "no valid size of batch", (8, 64)),
-        ({"batch": 2000, "tokens": 4}, OutsidePolicy(max_parts=999), "batch 2000 is over", (8, 4)),
+        ({"batch": 2000, "tokens": 4}, OutsidePolicy(max_parts=999), "is over 512", (512, 4)),
         ({"batch": 1, "tokens": 1 << 40}, OutsidePolicy(), "no valid size of tokens", (8, 64)),
     ],
 )
@@ -199,8 +201,8 @@ def test_it_answers_whatever_is_asked(sizes: dict[str, int], allowed: list[Outsi
         assert all(name == "tokens" and size < sizes[name] for name, size in decision.dims)
         decision = decision.rest
     if isinstance(decision, Degrade):
-        served = assign(dict(decision.fits), PROFILES, WORK)
-        assert isinstance(served, Serve)
+        served = assign(dict(decision.fits), PROFILES, WORK, policy)
+        assert isinstance(served, Serve | Split)
     else:
         assert math.isfinite(decision.padded_work)
         assert decision.padded_work >= 0
