@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 from flows.compatibility.sides import Side, release_of
 from flows.locks import exclusive
-from flows.release.data import ingest
+from flows.release.data import ingest, require_raw
 from flows.release.learn import TARGET_MODALITY
 from flows.retention import purge
 from flows.workspace import Workspace
@@ -26,6 +27,8 @@ SEEDED = 4
 MAX_RAWS = 512
 
 _KINDS = ("image/", "text/")
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +55,12 @@ class Items:
         return data.decode() if media.media_type.startswith("text/") else data
 
     def feeds(self, side: Side, encoder: str, count: int) -> list[Tensors]:
-        """`count` samples through the encoder's own preprocessing, a batch of one each.
+        """`count` samples, evenly spread, through the encoder's preprocessing, in batches of one.
 
         Where no media of its modality can be used (voices are never released), seeded inputs.
         """
         contract = side.contract(encoder)
-        raws = self.raws(contract)[:count]
+        raws = spread(self.raws(contract), count)
         if not raws:
             profiles = side.pipeline.encoder(encoder).profiles
             return [case.feeds for case in make_cases(contract.inputs, profiles, between=SEEDED)]
@@ -73,7 +76,17 @@ class Items:
             for sample in self.samples
             if (media := sample.find(contract.modality)) and media.media_type.startswith(_KINDS)
         ]
-        return [self.raw(sample, contract.modality) for sample in usable[:MAX_RAWS]]
+        return [self.raw(sample, contract.modality) for sample in spread(usable, MAX_RAWS)]
+
+
+def spread(values: Sequence[T], count: int) -> Sequence[T]:
+    """`count` of the values at even distances, all where there are fewer: a data set has an order.
+
+    The first is always among them.
+    """
+    if len(values) <= count:
+        return values
+    return [values[at * len(values) // count] for at in range(count)]
 
 
 @contextmanager
@@ -96,6 +109,7 @@ def items_of(workspace: Workspace, sides: Sequence[Side]) -> Iterator[Items]:
         run = release_of(workspace, side.pipeline, side.base)
         try:
             raw = ingest.fn(run)
+            require_raw(run, raw)  # a recalled ingest finds the quarantine empty
             yield Items(raw.samples, run.quarantine, workspace.store)
         finally:
             purge(run.quarantine)
