@@ -3,7 +3,8 @@
 A factory is code: its digest is that of its module's file and of the installed distributions it may
 draw on, so an upgraded package is a changed source. A factory `make` that draws on more than that
 has a function `make_version` beside it, whose text is part of the digest. A folder's digest is that
-of all its bytes, an ONNX file's that of its own and of the data files it names.
+of all its bytes, an ONNX file's that of its own and of the data files it names. A torch factory may
+lie beside the pipeline file: what else lies there as Python is part of its digest.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
-from collections.abc import Callable
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -24,6 +28,8 @@ MAX_FILES = 200_000
 MAX_ASSET_BYTES = 256 * 1024 * 1024
 _CHUNK_BYTES = 1024 * 1024
 
+_IMPORTING = threading.Lock()
+
 
 def data_digest(source: DataSource, base: Path) -> Digest:
     """Digest of a data source, without ingesting it."""
@@ -35,7 +41,7 @@ def data_digest(source: DataSource, base: Path) -> Digest:
 def encoder_digest(entry: EncoderEntry, base: Path) -> Digest:
     """Digest of an encoder's source, without exporting it."""
     if entry.source.kind is SourceKind.TORCH:
-        return factory_digest(entry.source.location)
+        return factory_digest(entry.source.location, base)
     path = base / entry.source.location
     data = [file for file in external_files(path) if file.is_file()]
     if not data:
@@ -43,20 +49,23 @@ def encoder_digest(entry: EncoderEntry, base: Path) -> Digest:
     return digest_value("onnx-source", [file_digest(file) for file in (path, *data)])
 
 
-def factory_digest(location: str) -> Digest:
-    """Digest of `package.module:callable`: its file, the installed packages, its version."""
-    origin = _module_file(location)
+def factory_digest(location: str, base: Path | None = None) -> Digest:
+    """Digest of `package.module:callable`: its file, the installed packages, its version.
+
+    `base` is a folder whose modules come before the installed ones, as in the child that runs them.
+    """
     module, _, name = location.partition(":")
-    version = getattr(importlib.import_module(module), f"{name}_version", None)
-    return digest_value(
-        "factory",
-        {
+    beside = _files_beside(module, base) if base is not None and name else []
+    with _first_of(base if beside else None):
+        facts: dict[str, object] = {
             "location": location,
-            "file": file_digest(origin),
+            "file": file_digest(_module_file(location)),
             "packages": _installed(),
-            "version": str(version()) if callable(version) else "",
-        },
-    )
+            "version": _version(module, name),
+        }
+    if base is not None and beside:
+        facts["beside"] = {str(path.relative_to(base)): file_digest(path) for path in beside}
+    return digest_value("factory", facts)
 
 
 def load_factory(location: str) -> Callable[..., object]:
@@ -116,6 +125,42 @@ def folder_digest(folder: Path) -> Digest:
             if len(files) > MAX_FILES:
                 raise TooLarge(f"a data set may have {MAX_FILES} files at most", where=str(folder))
     return digest_value("folder", files)
+
+
+def _version(module: str, name: str) -> str:
+    version = getattr(importlib.import_module(module), f"{name}_version", None)
+    return str(version()) if callable(version) else ""
+
+
+def _files_beside(module: str, base: Path) -> list[Path]:
+    """The Python files that a module in this folder may draw on; none where it lies elsewhere."""
+    top = module.partition(".")[0]
+    own = [path for path in (base / f"{top}.py", base / top / "__init__.py") if path.is_file()]
+    known = sys.modules.get(top)
+    origin = getattr(known, "__file__", None)
+    if not own or (origin is not None and Path(origin).resolve() in [p.resolve() for p in own]):
+        return []
+    return sorted({*base.glob("*.py"), *(base / top).rglob("*.py")})
+
+
+@contextmanager
+def _first_of(base: Path | None) -> Iterator[None]:
+    """This folder's modules first, and forgotten again: another pipeline's have the same names."""
+    if base is None:
+        yield
+        return
+    with _IMPORTING:
+        known, folder = set(sys.modules), base.resolve()
+        sys.path.insert(0, str(folder))
+        importlib.invalidate_caches()
+        try:
+            yield
+        finally:
+            sys.path.remove(str(folder))
+            for name in set(sys.modules) - known:
+                origin = getattr(sys.modules[name], "__file__", None)
+                if origin is not None and Path(origin).is_relative_to(folder):
+                    del sys.modules[name]
 
 
 def _module_file(location: str) -> Path:

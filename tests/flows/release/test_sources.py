@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import onnx
@@ -19,7 +21,7 @@ from flows.release.sources import (
 from tests.scenarios.small import Project, image_encoder
 from tests.services.engines.models import image_entry
 from validators.contracts.errors import BadInput, NotFound
-from validators.contracts.pipeline import DataSource
+from validators.contracts.pipeline import DataSource, EncoderSource, SourceKind
 
 FACTORY = "made_here_{}"
 
@@ -98,6 +100,22 @@ def test_a_factory_is_its_text_and_what_its_version_function_says(
         for number in (1, 2)
     ]
     assert len({plain, other, *versions}) == 4
+
+
+def test_a_torch_factory_may_lie_beside_its_pipeline_file_and_two_may_have_one_name(
+    tmp_path: Path,
+) -> None:
+    entry, digests = image_entry(factory="make"), set()
+    for name in ("old", "new"):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "tiny_layers.py").write_text(f"NAME = {name!r}\n")
+        (folder / "tiny_beside.py").write_text("from tiny_layers import NAME\ndef make(): ...\n")
+        source = EncoderSource(SourceKind.TORCH, "tiny_beside:make")
+        digests.add(encoder_digest(replace(entry, source=source), folder))
+        assert not {"tiny_beside", "tiny_layers"} & set(sys.modules)
+        assert str(folder) not in sys.path
+    assert len(digests) == 2
 
 
 @pytest.mark.parametrize("location", ["no.such.module:make", "nonsense", ":make", "json:", "..:x"])
