@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from validators.contracts.errors import ModalgateError, Refused, Unavailable
+from validators.contracts.errors import DiskFull, ModalgateError, Refused, Unavailable
 
 PRIVATE_FILE = 0o600
 PRIVATE_FOLDER = 0o700
@@ -175,7 +175,7 @@ def disk_faults(thing: str, where: str, remedy: str) -> Iterator[None]:
 def disk_fault(error: OSError, thing: str, where: str, remedy: str) -> ModalgateError:
     """The error to raise for an OSError met while using `thing`."""
     if error.errno in _FULL:
-        return Unavailable(
+        return DiskFull(
             f"the disk of {thing} is full or over its quota",
             where=where,
             remedy="Free space there (or raise the quota) and run the command again.",

@@ -11,6 +11,7 @@ from flows.interruption import Interrupted
 from flows.locks import exclusive
 from flows.progress import reporter
 from flows.retention import tidied
+from flows.room import has_room, require_room
 from flows.workspace import Workspace
 from infra.files import disk_faults
 from services.children.errors import BuildCancelled
@@ -19,6 +20,7 @@ from validators.contracts.builds import BuildState, QueuedBuild, ShapeRequest
 from validators.contracts.errors import (
     Conflict,
     DeadlineExceeded,
+    DiskFull,
     ModalgateError,
     Overloaded,
     Unavailable,
@@ -66,12 +68,15 @@ def _work_off(
     try:
         reporter().started(step)
         with disk_faults("the state folder", str(workspace.home.root), _REMEDY), tidied(workspace):
+            require_room(workspace.home, "a build")
             live = fulfil(workspace, request, cancel).live
     except (BuildCancelled, Interrupted) as error:
         queue.settle(request, BuildState.WAITING, str(error), tried=False)  # somebody ended it
         ended = EndedBuild(request, BuildState.WAITING, str(error))
     except AGAIN as error:
-        later(queue.settle, request, BuildState.WAITING, str(error))
+        # What ran out of room was no try, also where a compiler only died of it.
+        tried = not isinstance(error, DiskFull) and has_room(workspace.home)
+        later(queue.settle, request, BuildState.WAITING, str(error), tried=tried)
         ended = EndedBuild(request, BuildState.WAITING, str(error))
     except ModalgateError as error:
         queue.settle(request, BuildState.FAILED, str(error))

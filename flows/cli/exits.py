@@ -25,6 +25,7 @@ EXIT_CODES: dict[type[errors.ModalgateError], int] = {
     errors.Conflict: FAILED,
     errors.Refused: FAILED,
     errors.Unavailable: FAILED,
+    errors.DiskFull: FAILED,
     errors.Overloaded: FAILED,
     errors.DeadlineExceeded: FAILED,
 }

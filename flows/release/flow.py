@@ -10,7 +10,6 @@ raises; what was found until then travels with the error.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -30,11 +29,12 @@ from flows.release.register import baseline_of, register
 from flows.release.run import Release
 from flows.release.values import Exported, ReleaseOptions, ReleaseRecord
 from flows.retention import purge, tidied
+from flows.room import require_room
 from flows.workspace import Workspace
 from validators.contracts.bundle import Bundle
 from validators.contracts.dataset import Dataset
 from validators.contracts.digest import canonical_json, digest_value
-from validators.contracts.errors import BadInput, ModalgateError, NotFound, Unavailable
+from validators.contracts.errors import BadInput, ModalgateError, NotFound
 from validators.contracts.pipeline import EncoderEntry, Pipeline
 from validators.contracts.pipeline_file import parse_pipeline
 from validators.contracts.ports import ModelVersion
@@ -42,9 +42,6 @@ from validators.contracts.ports import ModelVersion
 MAX_PIPELINE_BYTES = 1024 * 1024
 WORKERS = 2
 """Exports and builds at once; each runs in a child process with one thread."""
-
-MINIMUM_FREE_BYTES = 256 * 2**20
-_ROOM = f"{MINIMUM_FREE_BYTES // 2**20} MiB at least"
 
 CONCURRENT_RELEASES = 2
 """On one machine. Places are locks, since an orchestrator's slots outlive a killed run."""
@@ -102,7 +99,7 @@ def release(
     places = [workspace.home.lock(f"release-place-{n}") for n in range(CONCURRENT_RELEASES)]
     with tidied(workspace), exclusive(lock, f"a release of {pipeline.service}"), one_of(*places):
         try:
-            _require_room(workspace)
+            require_room(workspace.home, "a release")
             with interruptible():
                 rehearsal.clear_leftovers(run)
                 version, bundle = _gates(run)
@@ -123,18 +120,6 @@ def _require_people(pipeline: Pipeline, options: ReleaseOptions) -> None:
             "this pipeline is approved by people, not by the command that releases it",
             where="deploy.review.unattended",
             remedy="Leave out --approve-as; it works for target local with unattended: true.",
-        )
-
-
-def _require_room(workspace: Workspace) -> None:
-    """A release that would fill the disk is refused before it starts."""
-    folder = workspace.home.folder()
-    free_bytes = shutil.disk_usage(folder).free
-    if free_bytes < MINIMUM_FREE_BYTES:
-        raise Unavailable(
-            f"{free_bytes / 2**20:.0f} MiB are free, and a release takes {_ROOM}",
-            where=str(folder),
-            remedy="Free some disk space, or set MODALGATE_HOME to another disk.",
         )
 
 

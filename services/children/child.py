@@ -7,6 +7,7 @@ the pipe FD as they start; everything that libraries print goes to the log its p
 from __future__ import annotations
 
 import ctypes
+import errno
 import importlib
 import os
 import re
@@ -19,11 +20,12 @@ from services.children.phases import Phases
 from services.children.report import ChildReport, ErrorDocument
 from validators.contracts.digest import canonical_json
 from validators.contracts.documents import load
-from validators.contracts.errors import ModalgateError
+from validators.contracts.errors import DiskFull, ModalgateError
 
 _TASK = re.compile(r"services\.[a-z_]+\.tasks\.[a-z_]+")
 """Tasks are modules of the rooms' `tasks` packages; each pays for its own imports only."""
 
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _PR_SET_PDEATHSIG = 1
 
 
@@ -56,8 +58,22 @@ def _perform(name: str, request: Path, phases: Phases) -> ChildReport:
     except ModalgateError as error:
         document = ErrorDocument(type(error).__name__, error.what, error.where, error.remedy)
         return ChildReport(phases.done, document)
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        return ChildReport(phases.done, _disk_full(error))
     text = "" if answer is None else canonical_json(answer).decode()
     return ChildReport(phases.done, None, text)
+
+
+def _disk_full(error: OSError) -> ErrorDocument:
+    folder = Path(error.filename).parent if isinstance(error.filename, str) else Path.cwd()
+    return ErrorDocument(
+        DiskFull.__name__,
+        "the disk that the child process writes to is full or over its quota; nothing was kept",
+        str(folder),
+        "Free some disk space, or set MODALGATE_HOME to another disk.",
+    )
 
 
 def _announce(pipe: int, phase: str) -> None:

@@ -29,6 +29,7 @@ STATUSES: dict[type[errors.ModalgateError], Status] = {
     errors.Conflict: Status(409, "ABORTED", "error"),
     errors.Refused: Status(403, "PERMISSION_DENIED", "error"),
     errors.Unavailable: Status(503, "UNAVAILABLE", "error"),
+    errors.DiskFull: Status(503, "UNAVAILABLE", "error"),
     errors.Overloaded: Status(429, "RESOURCE_EXHAUSTED", "overloaded"),
     errors.DeadlineExceeded: Status(504, "DEADLINE_EXCEEDED", "expired"),
 }

@@ -12,6 +12,7 @@ ModalgateError
 ├── Conflict              somebody else moved it first (compare-and-set, locks)
 ├── Refused               integrity: a signature, digest, host or version does not match
 ├── Unavailable           a dependency or piece of hardware is missing or down
+│   └── DiskFull          no room to write
 ├── Overloaded            no room in a bounded queue; try again later
 └── DeadlineExceeded      the deadline fixed at arrival has passed
 
@@ -91,6 +92,10 @@ class Refused(ModalgateError):
 
 class Unavailable(ModalgateError):
     """A dependency or a piece of hardware is missing or down."""
+
+
+class DiskFull(Unavailable):
+    """A disk is full, over its quota, or too full to begin."""
 
 
 class Overloaded(ModalgateError):

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from flows import room
 from flows.build_engines import run_build_engines
 from flows.builds.drain import drain
 from flows.builds.records import builds_of
@@ -18,6 +19,7 @@ from flows.locks import exclusive
 from flows.release.places import place_of, remember_place
 from flows.retention import sweep
 from flows.workspace import Workspace
+from infra.builds.folder import MAX_TRIES
 from services.engines.load import load_engine
 from services.engines.manifest import open_manifest
 from services.engines.profiles.extension import covers_sizes
@@ -25,7 +27,7 @@ from tests.flows.builds.shop import CONTRACT, ENTRY, PROFILES, SERVICE, Shop, op
 from validators.contracts.builds import BuildState
 from validators.contracts.digest import digest_bytes, hex_of, short
 from validators.contracts.engine import EngineState, Precision, Tolerance
-from validators.contracts.errors import Conflict, Unavailable
+from validators.contracts.errors import Conflict, DiskFull, Unavailable
 from validators.contracts.pipeline import AutoProfiles, GateSettings
 from validators.contracts.verdict import Outcome
 
@@ -154,20 +156,70 @@ def test_the_flow_answers_as_a_document_and_starts_no_orchestrator(shop: Shop) -
     assert not list((shop.workspace.home.root / "prefect").glob("*.db"))
 
 
-@pytest.mark.parametrize("left_kib", [0, 24, 96])
-def test_a_full_disk_leaves_the_request_waiting_and_nothing_half_written(
-    tiny_disk: Path, released_home: tuple[Path, Shop], left_kib: int
-) -> None:
+def tiny_shop(disk: Path, released_home: tuple[Path, Shop]) -> Shop:
+    """The released service on a disk of 2 MiB, with a request that waits."""
     home, made = released_home
-    shutil.copytree(home, tiny_disk / "home")
-    full = Shop(Workspace(Home(tiny_disk / "home")), made.bundle)
-    full.workspace.builds.file(full.request())
-    filler = tiny_disk / "filler"
+    shutil.copytree(home, disk / "home")
+    shop = Shop(Workspace(Home(disk / "home")), made.bundle)
+    shop.workspace.builds.file(shop.request())
+    return shop
+
+
+def fill(disk: Path, left_kib: int) -> Path:
+    """The file that leaves so much of the disk free."""
+    filler = disk / "filler"
     with filler.open("wb", buffering=0) as stream, pytest.raises(OSError):
         while True:
             stream.write(bytes(4096))
     with filler.open("r+b") as stream:
         stream.truncate(filler.stat().st_size - left_kib * 1024)
+    return filler
+
+
+@pytest.mark.parametrize("left_kib", [0, 24, 96])
+def test_a_request_outlives_a_full_disk_however_often_it_is_looked_at(
+    tiny_disk: Path,
+    released_home: tuple[Path, Shop],
+    left_kib: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(room, "MINIMUM_FREE_BYTES", 128 * 1024)
+    full = tiny_shop(tiny_disk, released_home)
+    filler = fill(tiny_disk, left_kib)
+    for _ in range(MAX_TRIES + 1):
+        with contextlib.suppress(DiskFull):
+            (ended,) = drain(full.workspace)
+            assert "MiB are free, and a build takes" in ended.message
+    (build,) = full.workspace.builds.builds()
+    assert (build.state, build.tries) == (BuildState.WAITING, 0)
+    filler.unlink()
+    assert [item.state for item in drain(full.workspace)] == [BuildState.DONE]
+
+
+def test_a_build_that_dies_while_the_disk_is_full_is_no_try(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = iter([room.MINIMUM_FREE_BYTES])  # enough at first, none when it is looked at again
+    monkeypatch.setattr(room, "_free_bytes", lambda home: next(free, 0))
+    shop.workspace.builds.file(shop.request())
+    objects = shop.workspace.home.root / "objects" / "objects"
+    assert shop.workspace.store.contains(shop.bundle.digest)
+    objects.rename(objects.with_name("away"))
+    assert [item.state for item in drain(shop.workspace)] == [BuildState.WAITING]
+    assert [build.tries for build in shop.workspace.builds.builds()] == [0]
+    objects.with_name("away").rename(objects)
+
+
+@pytest.mark.parametrize("left_kib", [0, 24, 96])
+def test_a_full_disk_leaves_the_request_waiting_and_nothing_half_written(
+    tiny_disk: Path,
+    released_home: tuple[Path, Shop],
+    left_kib: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(room, "MINIMUM_FREE_BYTES", 0)  # so that it begins, and fills the disk
+    full = tiny_shop(tiny_disk, released_home)
+    filler = fill(tiny_disk, left_kib)
     with contextlib.suppress(Unavailable):
         assert drain(full.workspace)[0].state is BuildState.WAITING
     assert [build.state for build in full.workspace.builds.builds()] == [BuildState.WAITING]

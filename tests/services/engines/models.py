@@ -64,6 +64,7 @@ def raises(): raise ZeroDivisionError("a factory with a bug")
 def not_a_module(): return 3
 def segfaults(): ctypes.string_at(0)
 def exits(): os._exit(7)
+def fills_the_disk(): open("/dev/full", "wb", buffering=0).write(b"x")
 def hangs():
     import subprocess
     child = subprocess.Popen(["sleep", "600"])

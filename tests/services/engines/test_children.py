@@ -18,7 +18,7 @@ from services.children.scratch import scratch
 from services.engines.export.encoder import export_encoder
 from tests.services.engines.children import builders
 from tests.services.engines.models import image_entry
-from validators.contracts.errors import DeadlineExceeded, TooLarge, Unavailable
+from validators.contracts.errors import DeadlineExceeded, DiskFull, TooLarge, Unavailable
 
 pytestmark = pytest.mark.slow
 
@@ -48,6 +48,12 @@ def test_a_child_that_dies_gives_a_clear_error(
         export_encoder(image_entry(factory), factories, tmp_path)
     assert isinstance(caught.value, Unavailable)
     assert "image" in caught.value.where
+    assert _nothing_left(tmp_path)
+
+
+def test_a_child_that_finds_its_disk_full_says_so(factories: Path, tmp_path: Path) -> None:
+    with pytest.raises(DiskFull, match="full or over its quota"):
+        export_encoder(image_entry("fills_the_disk"), factories, tmp_path)
     assert _nothing_left(tmp_path)
 
 
