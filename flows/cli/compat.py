@@ -16,7 +16,8 @@ from flows.cli.compat_tables import show
 from flows.cli.output import Document, answer, notices
 from flows.cli.progress import progress_bars
 from flows.compatibility.artifact import report_of
-from flows.compatibility.compare import ITEMS, compare_sides, worst_of
+from flows.compatibility.compare import ITEMS, compare_sides
+from flows.compatibility.conclusion import conclude_all
 from flows.compatibility.flow import compatibility, conclude_run
 from flows.compatibility.incident import REQUESTS, incident_matrix
 from flows.compatibility.items import items_of
@@ -102,7 +103,7 @@ def _pair(words: tuple[str, str], encoder: str | None, count: int) -> Document:
             # without a release of A there is no map into the common space to try B on
             released = sides[0].bundle is not None
             matrices = measure_matrices(workspace, sides[0], list(sides), found) if released else []
-    return conclude_run(worst_of(comparisons), {
+    return conclude_run(conclude_all(comparisons, matrices), {
         "comparisons": [item.document() for item in comparisons], **_matrix_part(matrices),
     })  # fmt: skip
 

@@ -22,6 +22,7 @@ from services.engines.manifest import open_manifest
 from validators.compatibility.adapters import AdapterRecord
 from validators.compatibility.layer_verdict import LayerSettings, assess_layers
 from validators.compatibility.measured import CompatibilityMeasurement, CompatibilityWord
+from validators.compatibility.presence import lost_encoder, new_encoder
 from validators.compatibility.sandboxed import SandboxMeasurement
 from validators.compatibility.verdict import GATE
 from validators.compatibility.words import CompatibilitySettings, word_of
@@ -81,26 +82,44 @@ def compare_sides(
     encoder: str | None = None,
     count: int = ITEMS,
 ) -> list[Comparison]:
-    """Every encoder that both sides have, or the one that is named.
+    """Every encoder of either side, or the one that is named; one that is lost is a failure.
 
     Raises:
-        NotFound: no such encoder on both sides.  Otherwise as building engines does.
+        NotFound: no such encoder on either side.  Otherwise as building engines does.
     """
     old, new = sides
-    shared = [name for name in new.exported if name in old.exported]
-    if encoder is not None:
-        shared = [name for name in shared if name == encoder]
-    if not shared:
+    names = [
+        name for name in dict.fromkeys((*old.exported, *new.exported)) if encoder in (None, name)
+    ]
+    if not names:
         raise NotFound(
-            f"{old.name} and {new.name} have no encoder {encoder or 'in common'}",
+            f"neither {old.name} nor {new.name} has an encoder {encoder or ''}",
             where=f"{old.name}, {new.name}",
             remedy=f"Use one of: {', '.join(old.exported)}.",
         )
     found = []
-    for done, name in enumerate(shared):
-        reporter().advanced("compatibility", done, len(shared), name)
-        found.append(_compare(workspace, sides, items, name, count=count))
+    for done, name in enumerate(names):
+        reporter().advanced("compatibility", done, len(names), name)
+        one = alone(sides, name)
+        found.append(one or _compare(workspace, sides, items, name, count=count))
     return found
+
+
+def alone(sides: tuple[Side, Side], name: str) -> Comparison | None:
+    """What is said of an encoder that one of the sides has not; None where both have it."""
+    old, new = sides
+    if name in old.exported and name in new.exported:
+        return None
+    labels = [
+        f"{side.name} ({side.contract(name).version if name in side.exported else 'absent'})"
+        for side in sides
+    ]
+    finding = (
+        lost_encoder(name, old.contract(name).version)
+        if name in old.exported
+        else new_encoder(name, new.contract(name).version)
+    )
+    return Comparison(name, labels[0], labels[1], None, conclude(GATE, [finding], examined=1))
 
 
 def _compare(

@@ -13,7 +13,8 @@ from typing import Any
 from prefect import flow
 
 from flows.compatibility.artifact import Report, keep_report
-from flows.compatibility.compare import ITEMS, Comparison, compare_sides, worst_of
+from flows.compatibility.compare import ITEMS, Comparison, compare_sides
+from flows.compatibility.conclusion import conclude_all
 from flows.compatibility.items import Items, items_of
 from flows.compatibility.meetings import measure_matrices
 from flows.compatibility.sides import ROLES, Side, side_of_file, side_of_version
@@ -47,7 +48,9 @@ def compatibility(
         with items_of(workspace, [live]) as found:
             comparisons = _compare_all(workspace, live, sides, found, items)
             matrices = measure_matrices(workspace, live, sides, found)
-        report = Report(service, worst_of(comparisons), tuple(matrices))
+        # what served before goes with nothing that would
+        verdict = conclude_all(comparisons, matrices, but=frozenset({Role.ROLLBACK}))
+        report = Report(service, verdict, tuple(matrices))
         digest = keep_report(workspace, report)
     return conclude_run(report.verdict, {
         "service": service,

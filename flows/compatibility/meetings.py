@@ -24,7 +24,7 @@ from services.engines.manifest import open_manifest
 from services.engines.requests import RUN_ENGINE, EngineRunRequest
 from services.engines.tensors import load_cases, save_cases
 from services.preprocess import make_preprocessor
-from validators.compatibility.matrix import CompatibilityMatrix, Version, fill
+from validators.compatibility.matrix import CompatibilityMatrix, Role, Version, fill
 from validators.contracts.dataset import Sample
 from validators.contracts.digest import Digest
 from validators.contracts.pipeline import AdapterEntry, Branch
@@ -99,13 +99,15 @@ def _branch(side: Side, modality: str) -> Branch | None:
 
 
 def _versions(sides: Sequence[Side], encoder: str, live: Side) -> list[_Known]:
-    """Each version once, oldest first; one that serves is called live, whatever else it is."""
+    """Each version once, oldest first, by the most pressing of its roles: live, then candidate."""
     known: dict[Digest, _Known] = {}
     for side in sides:
         if encoder not in side.exported:
             continue
         key = side.fingerprint(encoder)
-        if key not in known or side is live:
+        before = known[key].version.role if key in known else Role.KNOWN
+        pressing = side.role is Role.CANDIDATE and before is Role.ROLLBACK
+        if key not in known or side is live or pressing:
             number = side.contract(encoder).version
             taken = [item.version.version for other, item in known.items() if other != key]
             if number in taken:  # two builds of one number: the side tells them apart
