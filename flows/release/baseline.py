@@ -20,6 +20,7 @@ from flows.release.values import Exported, Learned, ReleaseRecord
 from services.compatibility.compare import EncoderVersion, check_alone
 from services.engines.cases import make_cases
 from services.preprocess import make_preprocessor
+from validators.compatibility.presence import lost_encoder
 from validators.compatibility.verdict import GATE, assess_first_version
 from validators.compatibility.words import CompatibilitySettings
 from validators.contracts.bundle import Bundle, BundledEncoder, BundledEngine
@@ -33,7 +34,8 @@ from validators.drift.window import read_window
 from validators.lineage.summary import LineageSummary
 
 MAX_FEEDS = 64
-"""Items that two versions are compared on."""
+"""Items that two versions are compared on, spread over the data set. What breaks on fewer than one
+item in so many is seen where all are embedded: see `flows.release.learn`."""
 
 
 def record_of_baseline(release: Release, baseline: Baseline) -> ReleaseRecord | None:
@@ -123,7 +125,7 @@ def _compare(
     settings = CompatibilitySettings(
         linf=release.pipeline.gates.compatibility_linf, catalogue_reencoded=True
     )
-    verdicts: dict[str, list[Verdict]] = {}
+    verdicts = {name: [verdict] for name, verdict in lost_encoders(champion, candidate.exported)}
     for done, (name, new) in enumerate(candidate.exported.items()):
         reporter().advanced("compatibility", done, len(candidate.exported), name)
         old = _encoder_of(champion, name)
@@ -173,6 +175,17 @@ def _join(verdicts: Mapping[str, Sequence[Verdict]], encoders: int) -> Verdict:
     return joined.with_evidence(*(item for _, part in parts for item in part.evidence))
 
 
+def lost_encoders(
+    champion: Bundle | None, exported: Mapping[str, Exported]
+) -> Iterator[tuple[str, Verdict]]:
+    """Each encoder of the champion that the candidate has not, with its verdict."""
+    for item in champion.encoders if champion else ():
+        contract = item.contract
+        if contract.name not in exported:
+            finding = lost_encoder(contract.name, contract.version)
+            yield contract.name, conclude(GATE, [finding], examined=1)
+
+
 def _encoder_of(champion: Bundle | None, name: str) -> BundledEncoder | None:
     known = champion.encoders if champion else ()
     return next((item for item in known if item.contract.name == name), None)
@@ -188,19 +201,14 @@ def _version(
 
 
 def _feeds(release: Release, candidate: Candidate, contract: EncoderContract) -> list[Tensors]:
-    """The released media of the encoder's modality through its own preprocessing.
+    """Released media of the encoder's modality, spread out, through its own preprocessing.
 
     What is not released as media (voices) is replaced by the seeded inputs of the parity gate.
     """
     store = release.workspace.store
-    media = [
-        (item.media_type, store.get(item.digest))
-        for sample in candidate.clean.samples[:MAX_FEEDS]
-        if (item := sample.find(contract.modality))
-        and item.media_type.startswith(("image/", "text/"))
-    ]
-    if not media:
+    raws = ReleasedMedia.of(store, candidate.clean.samples, contract.modality)[:MAX_FEEDS]
+    if not raws:
         profiles = release.pipeline.encoder(contract.name).profiles
         return [case.feeds for case in make_cases(contract.inputs, profiles, between=4)]
     preprocess = make_preprocessor(contract.preprocess, store.get)
-    return [preprocess(data.decode() if kind.startswith("text/") else data) for kind, data in media]
+    return [preprocess(raw) for raw in raws]

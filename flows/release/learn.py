@@ -19,6 +19,7 @@ from flows.release.sources import factory_digest, load_factory
 from flows.release.values import Exported, Learned
 from services.fusion.adapters import load_adapter, to_unit
 from services.fusion.training import Pairs, TrainedAdapter, train_adapter
+from validators.compatibility.estimates import wilson_bounds
 from validators.contracts.bundle import BundledAsset, BundledEngine
 from validators.contracts.dataset import Dataset, Sample
 from validators.contracts.digest import canonical_json, digest_value
@@ -36,6 +37,9 @@ TARGET_MODALITY = "text"
 
 SHUFFLE_SEED = 0
 HELD_OUT_SHARE = 0.3
+
+MAX_NAMED = 8
+"""Samples with broken answers that are named one by one; the rest is counted."""
 
 Array = npt.NDArray[Any]
 
@@ -57,7 +61,11 @@ def learn(
     exported: Mapping[str, Exported],
     engines: Mapping[str, BundledEngine],
 ) -> Learned:
-    """Fit each branch's adapter on de-identified pairs, and measure it beside chance."""
+    """Fit each branch's adapter on de-identified pairs, and measure it beside chance.
+
+    Raises:
+        Blocked: an encoder answered NaN or infinity to any of them.
+    """
     reporter().started("learn")
     store = release.workspace.store
     found = release.journal.perform(
@@ -132,12 +140,14 @@ class _Embedder:
         outputs = sorted({branch.adapter.output, *([scores] if isinstance(scores, str) else [])})
         raws = [self._raw(sample, branch.modality) for sample in pairs]
         values = self.encoders[branch.encoder].over(raws, outputs, self._advanced(branch.modality))
+        self._require_finite(branch.encoder, pairs, values)
         captions = [self._text(sample) for sample in pairs]
-        targets = (
-            values[branch.adapter.output]
-            if branch.modality == TARGET_MODALITY
-            else self._text_vectors(captions)
-        )
+        if branch.modality == TARGET_MODALITY:
+            targets = values[branch.adapter.output]
+        else:
+            targets = self._text_vectors(captions)
+            reader = self.release.pipeline.branch(TARGET_MODALITY).encoder
+            self._require_finite(reader, pairs, {"text": targets})
         held_out = held_out_of(pairs)
         adapter = train_adapter(
             branch.adapter,
@@ -149,6 +159,18 @@ class _Embedder:
             branch, adapter, apply(values[adapter.entry.output]), to_unit(targets), pairs,
             held_out if adapter.kind == "ridge" else np.ones(len(pairs), bool),
         )  # fmt: skip
+
+    def _require_finite(
+        self, encoder: str, samples: Sequence[Sample], values: Mapping[str, Array]
+    ) -> None:
+        """Every paired sample passes here, so this is where one broken answer in 500 is seen.
+
+        Raises:
+            Blocked: answers that are not finite.
+        """
+        broken = find_broken(encoder, [sample.id for sample in samples], values)
+        if broken is not None:
+            self.release.gate(conclude(GATE, [broken], examined=len(samples)))
 
     def _raw(self, sample: Sample, modality: str) -> bytes | str:
         return self._text(sample) if modality == TARGET_MODALITY else self._bytes(sample, modality)
@@ -171,6 +193,28 @@ class _Embedder:
 
     def _advanced(self, what: str) -> Callable[[int, int], None]:
         return lambda done, total: reporter().advanced("learn", done, total, what)
+
+
+def find_broken(
+    encoder: str, samples: Sequence[str], values: Mapping[str, Array]
+) -> Finding | None:
+    """FAIL, which nothing waives, where any output of a sample holds NaN or infinity."""
+    broken = np.zeros(len(samples), bool)
+    for rows in values.values():
+        broken |= ~np.isfinite(rows.reshape(len(rows), -1)).all(axis=1)
+    if not broken.any():
+        return None
+    names = [name for name, hit in zip(samples, broken, strict=True) if hit]
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    low, high = wilson_bounds(len(names) / len(samples), len(samples))
+    return Finding(
+        GATE, "not-finite", encoder, Outcome.FAIL,
+        f"{len(names)} of {len(samples)} samples ({low:.2%} to {high:.2%}) with NaN or infinity: "
+        f"{', '.join(names[:MAX_NAMED])}{more}",
+        "finite answers to all samples",
+        "Run these samples through the encoder layer by layer, and mend it or its precision.",
+        waivable=False,
+    )  # fmt: skip
 
 
 def held_out_of(pairs: Sequence[Sample]) -> npt.NDArray[np.bool_]:

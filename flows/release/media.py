@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import overload
+from typing import TypeVar, overload
 
 from services.preprocess import RawInput
 from validators.contracts.dataset import Media, Sample
 from validators.contracts.ports import ObjectStore
 
 _RELEASED = ("image/", "text/")
+
+_GOLDEN = (math.sqrt(5) - 1) / 2
+
+T = TypeVar("T")
 
 
 class ReleasedMedia(Sequence[RawInput]):
@@ -21,11 +26,10 @@ class ReleasedMedia(Sequence[RawInput]):
 
     @staticmethod
     def of(store: ObjectStore, samples: Sequence[Sample], modality: str) -> ReleasedMedia:
-        """What is released as media: pictures and texts; voices are not."""
+        """What is released as media, spread out: pictures and texts; voices are not."""
         found = (sample.find(modality) for sample in samples)
-        return ReleasedMedia(
-            store, [item for item in found if item and item.media_type.startswith(_RELEASED)]
-        )
+        usable = [item for item in found if item and item.media_type.startswith(_RELEASED)]
+        return ReleasedMedia(store, spread_out(usable))
 
     def __len__(self) -> int:
         return len(self._media)
@@ -40,3 +44,13 @@ class ReleasedMedia(Sequence[RawInput]):
         item = self._media[at]
         data = self._store.get(item.digest)
         return data.decode() if item.media_type.startswith("text/") else data
+
+
+def spread_out(items: Sequence[T]) -> list[T]:
+    """The same items in an order of which every beginning is spread evenly over all of them.
+
+    A data set has an order, so its first items stand for nothing. By multiples of the golden ratio,
+    which keep step with no period of the data; the same items always come in the same order.
+    """
+    order = sorted(range(len(items)), key=lambda at: at * _GOLDEN % 1)
+    return [items[at] for at in order]

@@ -150,7 +150,12 @@ def _checked(apply: Adapter, width: int | None) -> Adapter:
                 remedy="Give it the encoder output that it was fitted on.",
             )
         if not np.isfinite(values).all():
-            raise BadInput("the encoder's output is not finite", where="adapter")
+            broken = int(np.count_nonzero(~np.isfinite(values).all(axis=1)))
+            raise BadInput(
+                f"the encoder's output is not finite in {broken} of {len(values)} rows",
+                where="adapter",
+                remedy="Compare the encoder's precisions layer by layer, and mend what overflows.",
+            )
         return apply(values)
 
     return adapter

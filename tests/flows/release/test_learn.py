@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from flows.release.learn import find_broken
+from validators.contracts.verdict import Outcome
+
+SAMPLES = [f"sample-{at}" for at in range(500)]
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+def test_one_broken_answer_in_500_stops_and_is_named(wrong: float) -> None:
+    values = {"features": np.ones((500, 4)), "logits": np.ones((500, 2, 3))}
+    assert find_broken("image", SAMPLES, values) is None
+    values["logits"][417, 1, 2] = wrong
+    found = find_broken("image", SAMPLES, values)
+    assert found is not None and (found.outcome, found.waivable) == (Outcome.FAIL, False)
+    assert found.subject == "image" and "sample-417" in str(found.measured)
+    assert "1 of 500 samples (0.04% to 1.12%)" in str(found.measured)
+
+
+def test_many_broken_answers_are_counted() -> None:
+    values = {"features": np.full((500, 4), np.nan)}
+    found = find_broken("image", SAMPLES, values)
+    assert found is not None and "and 492 more" in str(found.measured)
