@@ -58,7 +58,7 @@ def find_norms(links: GraphLinks) -> Iterator[NormFact]:
         if node.op_type in NORM_OPERATORS:
             epsilon = float(attribute(node, "epsilon", _DEFAULT_EPSILON))
             yield NormFact(node.output[0], NORM_OPERATORS[node.op_type], epsilon)
-        elif node.op_type == "Sqrt":
+        elif node.op_type in ("Sqrt", "Pow"):
             found = _written_out(links, node)
             if found is not None:
                 yield found
@@ -66,20 +66,40 @@ def find_norms(links: GraphLinks) -> Iterator[NormFact]:
 
 def _written_out(links: GraphLinks, root: onnx.NodeProto) -> NormFact | None:
     """ReduceMean → Sub → Pow → ReduceMean → Add(epsilon) → Sqrt → Div, or the same without the
-    first two, which is an RMS norm."""
-    add = links.maker(root.input[0])
-    if add is None or add.op_type != "Add":
+    first two, which is an RMS norm. Pow to 0.5 or -0.5 is a root too, and epsilon may be added to
+    the root instead."""
+    inverse = False
+    if root.op_type == "Pow":
+        power = links.scalar(root.input[1])
+        if power not in (0.5, -0.5):
+            return None
+        inverse = power < 0
+    inner, epsilon = _without_epsilon(links, links.maker(root.input[0]))
+    result = root.output[0]
+    if epsilon is None and not inverse:
+        add = next((node for node in links.readers(result) if node.op_type == "Add"), None)
+        if add is not None:
+            _, epsilon = _without_epsilon(links, add)
+            inner, result = root.input[0], add.output[0]
+    mean = links.maker(inner) if inner is not None else None
+    if epsilon is None or mean is None or mean.op_type != "ReduceMean":
         return None
-    for value, constant in (add.input, reversed(add.input)):
-        epsilon, mean = links.scalar(constant), links.maker(value)
-        if epsilon is None or mean is None or mean.op_type != "ReduceMean":
-            continue
-        centred = _squared(links, mean.input[0])
-        end = _divided_by(links, root.output[0])
-        if centred is not None and end is not None:
-            kind = "LayerNorm" if _is_centred(links, centred) else "RMSNorm"
-            return NormFact(end, kind, epsilon)
-    return None
+    centred = _squared(links, mean.input[0])
+    end = _multiplied_by(links, result) if inverse else _divided_by(links, result)
+    if centred is None or end is None:
+        return None
+    return NormFact(end, "LayerNorm" if _is_centred(links, centred) else "RMSNorm", epsilon)
+
+
+def _without_epsilon(
+    links: GraphLinks, add: onnx.NodeProto | None
+) -> tuple[str | None, float | None]:
+    """What a constant is added to, and that constant."""
+    if add is not None and add.op_type == "Add":
+        for value, constant in (add.input, reversed(add.input)):
+            if (epsilon := links.scalar(constant)) is not None:
+                return value, epsilon
+    return None, None
 
 
 def _squared(links: GraphLinks, value: str) -> str | None:
@@ -108,6 +128,11 @@ def _divided_by(links: GraphLinks, value: str) -> str | None:
         if node.op_type == "Div" and node.input[1] == value:
             return node.output[0]
         if node.op_type == "Reciprocal":
-            product = links.readers(node.output[0])
-            return product[0].output[0] if product else node.output[0]
+            return _multiplied_by(links, node.output[0]) or node.output[0]
     return None
+
+
+def _multiplied_by(links: GraphLinks, value: str) -> str | None:
+    """What comes out of the first that reads `value`, an inverse root."""
+    readers = links.readers(value)
+    return readers[0].output[0] if readers else None

@@ -5,7 +5,7 @@ Everything here is read from the graph, the module or the tokenizer file without
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from validators.compatibility.alignment import align
@@ -13,6 +13,17 @@ from validators.compatibility.measured import StaticDifference
 
 EPSILON_TOLERANCE = 1e-7
 """Two normalisations whose epsilons are further apart than this are different ones."""
+
+LEAST_HALF = 2.0**-24
+"""The least positive half, 6e-8: a smaller epsilon may be nothing where a half holds it."""
+
+EPSILON_RATIO = 10.0
+"""Epsilons of which one is below LEAST_HALF are different ones from this factor on."""
+
+MAX_NAMED = 5
+"""Tokens that are named one by one; a public vocabulary holds nothing of anybody."""
+
+MAX_TOKEN = 24
 
 MAX_LISTED = 8
 """Differences of one kind that are listed one by one; the rest is counted."""
@@ -96,14 +107,24 @@ def _epsilons(old: tuple[NormFact, ...], new: tuple[NormFact, ...]) -> Iterator[
     groups: dict[tuple[str, float, float], list[str]] = {}
     for first, second in pairs:
         before, after = old[first], new[second]
-        if abs(before.epsilon - after.epsilon) > EPSILON_TOLERANCE:
+        if _epsilons_differ(before.epsilon, after.epsilon):
             key = (after.kind, before.epsilon, after.epsilon)
             groups.setdefault(key, []).append(after.name)
     for (kind, before_eps, after_eps), names in groups.items():
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        if min(before_eps, after_eps) < LEAST_HALF:
+            less = "old" if before_eps < after_eps else "new"
+            more += f"; the {less} one is below the least half, {LEAST_HALF:.1g}"
         yield StaticDifference(
             f"epsilon.{names[0]}", f"{before_eps:g} in {kind}", f"{after_eps:g}{more}"
         )
+
+
+def _epsilons_differ(old: float, new: float) -> bool:
+    """By more than the tolerance, or by a factor where a half would lose the smaller one."""
+    less, more = sorted((old, new))
+    lost = less < LEAST_HALF and more >= EPSILON_RATIO * less and more > 0
+    return lost or more - less > EPSILON_TOLERANCE
 
 
 def _shapes(
@@ -123,14 +144,24 @@ def _tokenizer_differences(old: TokenizerFacts, new: TokenizerFacts) -> Iterator
     yield from _changed("tokenizer.kind", old.kind, new.kind)
     before, after = dict(old.vocabulary), dict(new.vocabulary)
     yield from _changed("tokenizer.vocabulary", f"{len(before)} tokens", f"{len(after)} tokens")
-    moved = sum(after.get(token, place) != place for token, place in before.items())
-    lost, added = len(before.keys() - after.keys()), len(after.keys() - before.keys())
-    if lost or added or moved:
-        yield StaticDifference(
-            "tokenizer.tokens", "as they were", f"{added} added, {lost} removed, {moved} moved"
-        )
+    counted = {
+        "added": [token for token in after if token not in before],
+        "removed": [token for token in before if token not in after],
+        "moved": [token for token, place in before.items() if after.get(token, place) != place],
+    }
+    if any(counted.values()):
+        text = ", ".join(f"{len(found)} {what}{_named(found)}" for what, found in counted.items())
+        yield StaticDifference("tokenizer.tokens", "as they were", text)
     yield from _joined("tokenizer.special", old.special, new.special)
     yield from _joined("tokenizer", old.settings, new.settings)
+
+
+def _named(tokens: Sequence[str]) -> str:
+    """The first few in brackets, each cut and escaped: a token may be any text."""
+    if not tokens:
+        return ""
+    more = ", ..." if len(tokens) > MAX_NAMED else ""
+    return f" ({', '.join(ascii(token[:MAX_TOKEN]) for token in tokens[:MAX_NAMED])}{more})"
 
 
 def _joined(

@@ -97,6 +97,7 @@ def _faults(measured: SandboxMeasurement) -> Iterator[Finding]:
             yield Finding(
                 GATE, "version-failed", f"{measured.encoder} {version.version}", Outcome.ERROR,
                 fault, "an answer", "Look at the model: its process did not survive the items.",
+                waivable=False,
             )  # fmt: skip
 
 

@@ -40,6 +40,48 @@ def test_epsilons_further_apart_than_1e7_are_a_finding(epsilon: float, found: bo
     assert found or not names
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [(1e-12, 9e-8, True), (1e-7, 1e-12, True), (1e-12, 1e-11, True), (0.0, 1e-12, True),
+     (1e-12, 5e-12, False), (2e-7, 2.5e-7, False), (0.0, 0.0, False)],
+)  # fmt: skip
+def test_epsilons_that_a_half_loses_differ_by_their_ratio(
+    old: float, new: float, found: bool
+) -> None:
+    names = differences(stack(epsilon={1: old}), stack(epsilon={1: new}))
+    assert (set(names) == {"epsilon.norm_1"}) is found
+    assert not found or "below the least half, 6e-08" in str(names["epsilon.norm_1"])
+
+
+@pytest.mark.parametrize("ending", ["power", "root"])
+def test_norms_with_a_power_or_an_epsilon_beside_the_root_are_found(ending: str) -> None:
+    steps = [
+        helper.make_node("ReduceMean", ["features"], ["mean"], axes=[-1]),
+        helper.make_node("Sub", ["features", "mean"], ["gap"]),
+        helper.make_node("Mul", ["gap", "gap"], ["square"]),
+        helper.make_node("ReduceMean", ["square"], ["spread"], axes=[-1]),
+    ]
+    if ending == "power":
+        steps += [
+            helper.make_node("Add", ["spread", "eps"], ["safe"]),
+            helper.make_node("Pow", ["safe", "minus_half"], ["inverse"]),
+            helper.make_node("Mul", ["gap", "inverse"], ["vector"]),
+        ]
+    else:
+        steps += [
+            helper.make_node("Sqrt", ["spread"], ["root"]),
+            helper.make_node("Add", ["root", "eps"], ["safe"]),
+            helper.make_node("Div", ["gap", "safe"], ["vector"]),
+        ]
+    constants = [
+        numpy_helper.from_array(np.array(value, np.float32), name)
+        for name, value in (("eps", 1e-6), ("minus_half", -0.5))
+    ]
+    (norm,) = read_facts(model(steps, constants)).norms
+    assert (norm.name, norm.kind) == ("vector", "LayerNorm")
+    assert norm.epsilon == pytest.approx(1e-6)
+
+
 def test_an_rms_norm_is_told_from_a_layer_norm() -> None:
     eps, two = (
         numpy_helper.from_array(np.array(value, np.float32), name)
@@ -175,9 +217,10 @@ def moved(**vocab: int) -> dict[str, Any]:
         ({"normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}]}},
          "tokenizer.lowercase", "True", "False"),
         ({"model": moved(cat=3, dog=2)},
-         "tokenizer.tokens", "as they were", "0 added, 0 removed, 2 moved"),
+         "tokenizer.tokens", "as they were", "0 added, 0 removed, 2 moved ('cat', 'dog')"),
         ({"model": moved(cat=2, bird=3, fish=4)},
-         "tokenizer.tokens", "as they were", "2 added, 1 removed, 0 moved"),
+         "tokenizer.tokens", "as they were",
+         "2 added ('bird', 'fish'), 1 removed ('dog'), 0 moved"),
         ({"model": moved(cat=2, dog=3, fish=4)},
          "tokenizer.vocabulary", "4 tokens", "5 tokens"),
         ({"added_tokens": [{"id": 1, "content": "[PAD]", "special": True}]},

@@ -114,7 +114,8 @@ def test_static_differences_warn_and_epsilons_have_a_code_of_their_own() -> None
 
 def test_a_version_that_crashed_is_an_error_and_nothing_traced_is_no_pass() -> None:
     verdict = assess_layers(measured(version(faults=("in torch fp32: died of SIGSEGV",))))
-    assert named(verdict, "version-failed").outcome is Outcome.ERROR
+    failed = named(verdict, "version-failed")
+    assert (failed.outcome, failed.waivable) == (Outcome.ERROR, False)
     assert "nothing-measured" in codes(verdict)
 
 
