@@ -21,9 +21,9 @@ from validators.contracts.engine import Precision, Tolerance
 from validators.contracts.errors import Undecided
 from validators.contracts.pipeline import EncoderEntry
 from validators.contracts.slo import SloClass
-from validators.contracts.verdict import Evidence, Outcome, conclude
+from validators.contracts.verdict import Evidence, Outcome, Verdict, conclude
 from validators.precision.choice import Choice, choose_precision
-from validators.precision.words import GATE, Objective
+from validators.precision.words import GATE, NOT_MEASURED, Objective
 
 PACE = Pace()
 """Rounds and time of one measurement, about a minute an encoder."""
@@ -57,17 +57,18 @@ def _recalled(
 ) -> PrecisionChoice:
     """The choice for one encoder. Times are not reproducible, so it is measured once and kept.
 
-    What could not be decided is not kept: another run measures again.
+    What could not be decided, or was decided without a candidate that could not be measured, is
+    not kept: another run measures again.
     """
     name, gates = release.pipeline.deploy_backend.backend, release.pipeline.gates
     probe, store = backend(name).probe(), release.workspace.store
-    undecided: list[PrecisionChoice] = []
+    for_now: list[PrecisionChoice] = []
 
     def make() -> PrecisionChoice:
         choice = _choose(release, entry, exported, clean)
-        if choice.verdict.outcome in (Outcome.INCONCLUSIVE, Outcome.ERROR):
-            undecided.append(choice)
-            raise Undecided("a precision could not be chosen", where=entry.name)
+        if not _lasts(choice.verdict):
+            for_now.append(choice)
+            raise Undecided("a precision could not be chosen for good", where=entry.name)
         return choice
 
     try:
@@ -88,9 +89,14 @@ def _recalled(
             needs=lambda value: [(store, item) for item in (value.onnx, value.table)],
         )
     except Undecided:
-        if not undecided:
+        if not for_now:
             raise
-        return undecided[0]
+        return for_now[0]
+
+
+def _lasts(verdict: Verdict) -> bool:
+    undecided = verdict.outcome in (Outcome.INCONCLUSIVE, Outcome.ERROR)
+    return not undecided and all(item.code != NOT_MEASURED for item in verdict.findings)
 
 
 def _choose(

@@ -16,6 +16,7 @@ from validators.contracts.verdict import Finding, Outcome, Verdict, conclude
 from validators.precision.timing import Comparison, compare_rounds
 from validators.precision.words import (
     GATE,
+    NOT_MEASURED,
     WIDEST_FIRST,
     Objective,
     PrecisionMeasurement,
@@ -38,12 +39,12 @@ def choose_precision(
     None, with an outcome that stops a release, where nothing may be deployed: nothing measured
     (INCONCLUSIVE), fp32 itself not measured (ERROR) or off the source model (FAIL), or no candidate
     passing (FAIL). A refused candidate beside a chosen one is PASS where it is only slower, and
-    WARN where it is off or could not be built. Tasks that were measured on seeded inputs are
-    listed, not judged: agreement on noise says little about data.
+    WARN where it is off, could not be built, or could not be measured this time. Tasks that were
+    measured on seeded inputs are listed, not judged: agreement on noise says little about data.
     """
     rows = _one_each(table)
     measured = [row for row in rows if row.measured]
-    findings = [_unsupported(table, row) for row in rows if not row.measured]
+    findings = [_unmeasured(table, row) for row in rows if not row.measured]
     off: dict[Precision, list[Finding]] = {}
     for row in measured:
         found = [*_off_parity(table, row, tolerances), *_off_task(table, row, task_floor)]
@@ -104,14 +105,18 @@ def compare(
     )
 
 
-def _unsupported(table: PrecisionTable, row: PrecisionMeasurement) -> Finding:
+def _unmeasured(table: PrecisionTable, row: PrecisionMeasurement) -> Finding:
     wanted = row.precision is Precision.FP32
+    if row.transient:
+        advice = "Remove what stopped it and release again: it is measured again then."
+    elif wanted:
+        advice = "Build fp32 first: every other precision is compared with it."
+    else:
+        advice = f"Leave {row.precision.value} out for this backend, or give it a host that has it."
     return Finding(
-        GATE, "unsupported", _subject(table, row),
+        GATE, NOT_MEASURED if row.transient else "unsupported", _subject(table, row),
         Outcome.ERROR if wanted else Outcome.WARN,
-        row.refused or "times or deviations are missing", "an engine that was measured",
-        "Build fp32 first: every other precision is compared with it." if wanted
-        else f"Leave {row.precision.value} out for this backend, or give it a host that has it.",
+        row.refused or "times or deviations are missing", "an engine that was measured", advice,
     )  # fmt: skip
 
 
@@ -193,7 +198,8 @@ def _blocking(finding: Finding) -> Finding:
     """A refused candidate where none is left: it stops the release."""
     if finding.outcome > Outcome.WARN:
         return finding
-    worse = Outcome.WARN if finding.code == "unsupported" else Outcome.FAIL
+    built = finding.code not in ("unsupported", NOT_MEASURED)
+    worse = Outcome.FAIL if built else Outcome.WARN
     return Finding(
         finding.gate, finding.code, finding.subject, worse, finding.measured, finding.limit,
         finding.remedy, finding.waivable,

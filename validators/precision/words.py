@@ -13,6 +13,9 @@ from validators.contracts.engine import HostIdentity, Precision
 
 GATE = "precision"
 
+NOT_MEASURED = "not-measured"
+"""The finding of a candidate that something transient refused: no choice beside it is final."""
+
 WIDEST_FIRST: tuple[Precision, ...] = (
     Precision.FP32,
     Precision.FP16,
@@ -82,6 +85,8 @@ class TaskMetric:
 class PrecisionMeasurement:
     """One encoder by one backend in one precision on one host. `refused` where there is no engine.
 
+    `transient`: what refused it says nothing about the precision (a child that was killed, a full
+    disk), so that another look may find an engine.
     `max_rel` and `cosine_min` are the worst over every case and output; `nonfinite` counts NaN and
     infinity that the source does not have. `resident_bytes` is what loading added to the process.
     `really_share` is the share of its multiplying layers that run in this precision; None where
@@ -90,6 +95,7 @@ class PrecisionMeasurement:
 
     precision: Precision
     refused: str = ""  # why it could not be built, loaded or run
+    transient: bool = False
     onnx: Digest | None = None  # what it was compiled from: the encoder's own, or a baked one
     engine: Digest | None = None
     timings: tuple[BatchTiming, ...] = ()

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.children.errors import BuildCancelled
+from services.children.errors import BuildCancelled, ChildTooLarge
 from services.children.phases import Progress
 from services.children.process import Cancel, Limits, run_child
 from services.children.scratch import scratch
@@ -32,7 +32,7 @@ from services.engines.tensors import Arrays, load_cases, save_cases
 from validators.contracts.digest import Digest
 from validators.contracts.encoder import EncoderContract
 from validators.contracts.engine import Deviation, EngineManifest, Precision, ShapeProfile
-from validators.contracts.errors import ModalgateError
+from validators.contracts.errors import BadInput, ModalgateError, Refused
 from validators.contracts.pipeline import EncoderSource, SourceKind
 from validators.contracts.ports import ObjectStore, Tensors
 from validators.precision.bandwidth import LAYOUTS, Roofs, moved_bytes, predict_ms
@@ -146,8 +146,7 @@ def measure_candidates(
         found = []
         for item in candidates:
             if item.precision in rounds.failed:
-                reason = rounds.failed[item.precision]
-                found.append(PrecisionMeasurement(item.precision, refused=reason))
+                found.append(rounds.failed[item.precision])
                 continue
             row = _summarise(list(timed), item, rounds.runs[item.precision], machine)
             answers = rounds.answers[item.precision]
@@ -159,13 +158,23 @@ def measure_candidates(
         return tuple(found)
 
 
+def refusal(precision: Precision, error: ModalgateError) -> PrecisionMeasurement:
+    """The row of a candidate that this error refused.
+
+    Only what is said of the input lasts. A child that died or was stopped at a limit, a disk that
+    was full, a dependency that was down: another look may find an engine.
+    """
+    lasting = isinstance(error, BadInput | Refused) and not isinstance(error, ChildTooLarge)
+    return PrecisionMeasurement(precision, refused=str(error), transient=not lasting)
+
+
 class _Rounds:
     """The children that ran, and what came of each candidate."""
 
     def __init__(self, bench: Bench, pace: Pace, folder: Path, *, timed: int) -> None:
         self.runs: dict[Precision, list[Measured]] = {}
         self.answers: dict[Precision, list[Arrays]] = {}
-        self.failed: dict[Precision, str] = {}
+        self.failed: dict[Precision, PrecisionMeasurement] = {}
         self._bench, self._pace, self._folder, self._timed = bench, pace, folder, timed
 
     def run(self, item: Candidate) -> None:
@@ -177,7 +186,7 @@ class _Rounds:
         except BuildCancelled:
             raise
         except ModalgateError as error:
-            self.failed[item.precision] = str(error)
+            self.failed[item.precision] = refusal(item.precision, error)
             return
         self.runs.setdefault(item.precision, []).append(measured)
         if item.precision not in self.answers:

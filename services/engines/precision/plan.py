@@ -13,6 +13,7 @@ from services.engines.precision.measure import (
     Pace,
     measure_candidates,
     measure_machine,
+    refusal,
 )
 from services.engines.precision.measure_request import Machine
 from services.engines.shelf import ObtainedEngine
@@ -77,7 +78,7 @@ def build_candidates(
     workshop: EngineWorkshop,
     bake: Bake,
 ) -> Built:
-    """Build and verify each precision; what is refused says why."""
+    """Build and verify each precision; what is refused says why, and whether that lasts."""
     candidates, refused = list[Candidate](), list[PrecisionMeasurement]()
     for precision in dict.fromkeys(precisions):
         try:
@@ -85,7 +86,7 @@ def build_candidates(
         except BuildCancelled:
             raise
         except ModalgateError as error:
-            refused.append(PrecisionMeasurement(precision, refused=str(error)))
+            refused.append(refusal(precision, error))
     return Built(tuple(candidates), tuple(refused))
 
 

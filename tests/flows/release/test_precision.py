@@ -23,12 +23,14 @@ from services.engines.precision import plan
 from services.engines.precision.measure import ROUNDS, Pace
 from services.engines.precision.measure_request import Machine
 from tests.scenarios.small import SERVICE, Project
+from tests.validators.precision.tables import row
 from validators.contracts.dataset import Dataset, Media, Sample
 from validators.contracts.engine import EngineState, Precision
 from validators.contracts.errors import Undecided
 from validators.contracts.pipeline_file import parse_pipeline
 from validators.contracts.verdict import Outcome
 from validators.precision.bandwidth import Layer
+from validators.precision.words import PrecisionMeasurement
 
 OPENVINO = [{"backend": "openvino", "deploy": True}]
 MACHINE = Machine((Layer("one", 1, 1, 1),), ((1 << 16, 1e10),), ((Precision.FP32, 1e10),), 1.0)
@@ -137,7 +139,7 @@ def test_what_could_not_be_decided_is_not_kept(
 
     def no_engine(bench: Any, *rest: Any, **more: Any) -> plan.Built:
         looks.append(1)
-        refused = [plan.PrecisionMeasurement(p, refused="it crashed") for p in Precision]
+        refused = [PrecisionMeasurement(p, refused="it crashed") for p in Precision]
         return plan.Built((), tuple(refused[:1]))
 
     monkeypatch.setattr(plan, "measure_machine", lambda bench: MACHINE)
@@ -146,6 +148,30 @@ def test_what_could_not_be_decided_is_not_kept(
         with pytest.raises(Undecided, match="precision"):
             choosing.choose()
     assert len(looks) == 2
+
+
+@pytest.mark.parametrize(("transient", "looks"), [(True, 2), (False, 1)])
+def test_a_choice_beside_a_candidate_that_was_killed_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, transient: bool, looks: int
+) -> None:
+    """The release goes on with what was measured; the next one looks again."""
+    choosing = Choosing(tmp_path, ["fp32", "bf16"])
+    seen: list[int] = []
+    built: Any = None  # nobody looks at it: the times stand in for its calls
+
+    def one_engine(bench: Any, *rest: Any, **more: Any) -> tuple[PrecisionMeasurement, ...]:
+        seen.append(1)
+        bf16 = PrecisionMeasurement(Precision.BF16, refused="killed", transient=transient)
+        return row(Precision.FP32, [1.0] * ROUNDS), bf16
+
+    monkeypatch.setattr(plan, "measure_machine", lambda bench: MACHINE)
+    monkeypatch.setattr(plan, "build_candidates", lambda *rest: plan.Built((built,), ()))
+    monkeypatch.setattr(plan, "measure_candidates", one_engine)
+    for _ in range(2):
+        found, release = choosing.choose()
+        assert found["image"].precision is Precision.FP32
+        assert release.verdicts["precision"].outcome is Outcome.WARN
+    assert len(seen) == looks
 
 
 def test_calibration_and_judgement_share_no_item(tmp_path: Path) -> None:

@@ -145,6 +145,7 @@ def test_one_ahead_of_fp32_is_taken_where_its_wider_rival_only_ties_with_both() 
         ({"nonfinite": 2}, "nonfinite"),
         ({"tasks": (task(90, 100),)}, "task"),
         ({"refused": "no kernel"}, "unsupported"),
+        ({"refused": "it was killed", "transient": True}, "not-measured"),
         ({"timings": ()}, "unsupported"),
         ({"timings": (timing([1.0, math.nan]),)}, "unsupported"),
     ],
@@ -159,7 +160,8 @@ def test_a_narrow_one_that_fails_is_a_warning_and_a_failing_fp32_stops_the_relea
     fp32, bf16 = row(FP32, [10.0] * ROUNDS, **changes), row(BF16, [1.0] * ROUNDS)
     chosen, verdict = choose_precision(table(fp32, bf16), TOLERANCES)
     assert chosen is None
-    assert verdict.outcome is (Outcome.ERROR if code == "unsupported" else Outcome.FAIL)
+    absent = code in ("unsupported", "not-measured")
+    assert verdict.outcome is (Outcome.ERROR if absent else Outcome.FAIL)
 
 
 def test_nothing_measured_is_inconclusive() -> None:

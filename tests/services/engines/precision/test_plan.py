@@ -8,7 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from services.children.errors import BuildCancelled
+from services.children.errors import (
+    BuildCancelled,
+    ChildCrashed,
+    ChildTimedOut,
+    ChildTooLarge,
+)
 from services.engines.precision.measure import (
     Bench,
     Candidate,
@@ -18,15 +23,23 @@ from services.engines.precision.measure import (
     timed_cases,
 )
 from services.engines.precision.measure_request import Machine
-from services.engines.precision.plan import make_table
+from services.engines.precision.plan import build_candidates, make_table
 from services.engines.specs import specify
+from tests.services.engines.children import builders
 from tests.services.engines.conftest import Yard, make_yard
 from tests.services.engines.models import IMAGE, IMAGE_PROFILES, TEXT, TEXT_PROFILES
 from tests.services.engines.onnx_models import image_model
 from validators.contracts.digest import Digest, canonical_json
 from validators.contracts.documents import load
 from validators.contracts.engine import Precision
-from validators.contracts.errors import Unsupported
+from validators.contracts.errors import (
+    BadInput,
+    DiskFull,
+    ModalgateError,
+    Refused,
+    Unavailable,
+    Unsupported,
+)
 from validators.contracts.pipeline import EncoderSource, SourceKind
 from validators.contracts.ports import Tensors
 from validators.precision.bandwidth import Layer
@@ -133,6 +146,48 @@ def test_an_engine_that_cannot_be_run_is_refused_and_the_others_are_measured(
     fp32, int8 = measure_candidates(bench, candidates, Pace(rounds=1, budget_ms=10))
     assert fp32.measured
     assert not int8.measured and "does not take this engine" in int8.refused
+
+
+@pytest.mark.parametrize(
+    ("error", "transient"),
+    [
+        (Unsupported("no layer holds"), False),
+        (BadInput("no such option"), False),
+        (Refused("the compiler does not take it"), False),
+        (ChildCrashed("died by SIGSEGV"), True),
+        (ChildTimedOut("it took too long"), True),
+        (ChildTooLarge("it took too much memory"), True),
+        (Unavailable("the runtime is not there"), True),
+        (DiskFull("no room"), True),
+    ],
+)
+def test_only_what_is_said_of_the_input_lasts(
+    tmp_path: Path, error: ModalgateError, transient: bool
+) -> None:
+    yard = make_yard(tmp_path)
+
+    def bake(precision: Precision) -> Digest:
+        raise error
+
+    built = build_candidates(bench_of(yard), "openvino", [INT8], yard.workshop, bake)
+    (row,) = built.refused
+    assert (row.refused, row.transient) == (str(error), transient)
+
+
+@pytest.mark.slow
+def test_a_builder_that_was_killed_is_not_taken_for_a_precision_that_does_not_work(
+    tmp_path: Path,
+) -> None:
+    def kill(phase: str) -> None:
+        if phase == "load backend":
+            for child in builders():
+                child.kill()
+
+    yard = make_yard(tmp_path)
+    bench = bench_of(yard, progress=kill)
+    built = build_candidates(bench, "openvino", [FP32], yard.workshop, lambda _: bench.onnx)
+    assert not built.candidates
+    assert built.refused[0].transient and "SIGKILL" in built.refused[0].refused
 
 
 def test_batches_that_are_timed_come_from_every_profile() -> None:
