@@ -70,12 +70,24 @@ def load_engine(
         Unavailable: the backend or its hardware is not here.
     """
     manifest = open_manifest(sealed, verifier)
-    where = f"{manifest.spec.encoder} on {manifest.spec.backend}"
     if engine_key is not None and manifest.key != engine_key:
         raise Refused(
-            "this is the manifest of another engine", where=where,
+            "this is the manifest of another engine",
+            where=f"{manifest.spec.encoder} on {manifest.spec.backend}",
             remedy="Load the engine with the manifest that its bundle names.",
-        )  # fmt: skip
+        )
+    return load_opened(manifest, engine_path, threads=threads, host=host)
+
+
+def load_opened(
+    manifest: EngineManifest,
+    engine_path: Path,
+    *,
+    threads: int = 1,
+    host: HostIdentity | None = None,
+) -> RunningEngine:
+    """As `load_engine`, where `open_manifest` has checked the manifest's signature already."""
+    where = f"{manifest.spec.encoder} on {manifest.spec.backend}"
     _require_verified(manifest, where)
     data = _read_engine(manifest, engine_path, where)
     _require_host(manifest, host, where)

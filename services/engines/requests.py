@@ -24,6 +24,7 @@ PROBE = _TASKS + "probe"
 REFERENCE_ONNX = _TASKS + "reference_onnx"
 REFERENCE_TORCH = _TASKS + "reference_torch"
 RUN_ENGINE = _TASKS + "run_engine"
+SERVE_ENGINE = _TASKS + "serve_engine"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +98,17 @@ class EngineRunRequest:
     feeds: str
     out: str
     threads: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServeRequest:
+    """Load a verified engine and answer call after call until `calls` is closed.
+
+    `calls` and `answers` are the child's file descriptors of two pipes that carry frames.
+    """
+
+    manifest: EngineManifest
+    engine: str
+    threads: int
+    calls: int
+    answers: int
