@@ -82,11 +82,17 @@ def watch(home: Home, service: str, asked: threading.Event) -> None:
     """Build what waits until the gateway is gone or somebody asks for the end."""
     queue = FolderQueue(home.folder("builds"), SystemClock())
     looked, gone = _Looked(home.folder("builds")), 0
+    served: ProcessIdentity | None = None
     while gone < _GATEWAY_LOOKS and not asked.is_set():
-        gone = 0 if find_gateway(home.folder("deployments", service)) else gone + 1
+        gateway = find_gateway(home.folder("deployments", service))
+        gone = 0 if gateway else gone + 1
         pause_s = LOOK_S
         with contextlib.suppress(ModalgateError):  # a full disk may have room at the next look
-            if looked.changed() and looked.waits(queue):
+            due = looked.changed() and looked.waits(queue)
+            if gateway is not None and gateway != served:
+                # It has just read the engines beside its bundles: a build looks for lost ones.
+                served, due = gateway, due or bool(queue.builds(service))
+            if due:
                 _build(asked)
                 pause_s = RETRY_S if looked.waits(queue) else LOOK_S
         asked.wait(pause_s)

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from flows.builds.fulfilment import fulfil
+from flows.builds.losses import reopen_lost
 from flows.interruption import Interrupted
 from flows.locks import exclusive
 from flows.progress import reporter
@@ -45,12 +46,15 @@ class EndedBuild:
 def drain(workspace: Workspace, cancel: Cancel | None = None) -> list[EndedBuild]:
     """Try every request that waits, once, oldest first. One drain at a time per state folder.
 
+    What was done before and would not be served any more waits again.
+
     Raises:
         Conflict: another process drains the queue.  Unavailable: the queue's disk is full.
     """
     lock = workspace.home.lock("builds")
     ended: list[EndedBuild] = []
     with exclusive(lock, "a background build"), ExitStack() as later:
+        reopen_lost(workspace)
         while cancel is None or not cancel():
             taken = workspace.builds.take()
             if taken is None:

@@ -68,6 +68,23 @@ def test_a_request_is_fulfilled_out_of_the_box_and_the_builder_ends_with_its_gat
 
 
 @pytest.mark.heavy
+def test_an_engine_that_a_restarted_gateway_passes_over_is_placed_again(serving: Shop) -> None:
+    workspace, name = serving.workspace, short(serving.bundle.digest)
+    ensure_builder(workspace.home, SERVICE)
+    workspace.builds.file(serving.request())
+    until(lambda: states(serving) == [BuildState.DONE], "the request is fulfilled")
+    placed = workspace.deployments.replaced_engine(SERVICE, name, "image")
+    assert placed is not None
+    intact = placed.engine.read_bytes()
+    placed.engine.write_bytes(intact[:-1] + bytes([intact[-1] ^ 1]))
+    workspace.deployments.stop(SERVICE)
+    workspace.deployments.apply(serving.revision)
+    ensure_builder(workspace.home, SERVICE)
+    until(lambda: placed.engine.read_bytes() == intact, "the engine is placed again")
+    until(lambda: states(serving) == [BuildState.DONE], "the request is fulfilled again")
+
+
+@pytest.mark.heavy
 def test_a_builder_that_is_told_to_end_leaves_its_request_waiting(serving: Shop) -> None:
     serving.workspace.builds.file(serving.request())
     ensure_builder(serving.workspace.home, SERVICE)

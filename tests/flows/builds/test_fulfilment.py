@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from flows import room
 from flows.build_engines import run_build_engines
 from flows.builds.drain import drain
+from flows.builds.losses import reopen_lost
 from flows.builds.records import builds_of
 from flows.home import Home
 from flows.locks import exclusive
@@ -238,6 +240,38 @@ def test_the_place_of_a_release_is_found_again(shop: Shop, tmp_path: Path) -> No
     assert place_of(shop.workspace, shop.bundle.digest) == tmp_path
     unknown = digest_bytes(b"unknown")
     assert place_of(shop.workspace, unknown) == shop.workspace.home.root
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("part", "damage"), [("engine", flip), ("manifest", Path.unlink)])
+def test_an_engine_that_was_damaged_since_is_asked_for_and_placed_again(
+    shop: Shop, damage: Callable[[Path], None], part: str
+) -> None:
+    shop.workspace.deployments.apply(shop.revision)
+    for batch in (6, 9):
+        shop.workspace.builds.file(shop.request(batch))
+    drain(shop.workspace)
+    assert reopen_lost(shop.workspace) == 0
+    shop.workspace.deployments.stop(SERVICE)
+    found = shop.workspace.deployments.replaced_engine(SERVICE, short(shop.bundle.digest), "image")
+    assert found is not None
+    intact = (found.manifest.read_bytes(), found.engine.read_bytes())
+    damage(getattr(found, part))
+    assert reopen_lost(shop.workspace) == 2
+    states = {build.state for build in shop.workspace.builds.builds()}
+    assert states == {BuildState.WAITING}
+    shop.workspace.deployments.apply(shop.revision)
+    assert [item.live for item in drain(shop.workspace)] == [True, True]
+    again = shop.workspace.deployments.replaced_engine(SERVICE, short(shop.bundle.digest), "image")
+    assert again is not None
+    assert part == "manifest" or intact == (again.manifest.read_bytes(), again.engine.read_bytes())
+    assert reopen_lost(shop.workspace) == 0
 
 
 def test_a_damaged_replacement_is_passed_over(shop: Shop) -> None:
