@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -66,10 +66,10 @@ def save_cases(path: Path, cases: Sequence[Tensors]) -> None:
         np.savez(stream, allow_pickle=False, **flat)
 
 
-def load_cases(path: Path) -> list[Arrays]:
+def load_cases(source: Path | BinaryIO) -> list[Arrays]:
     """Read what `save_cases` wrote, in order."""
     found: dict[int, Arrays] = {}
-    with np.load(path, allow_pickle=False) as stored:
+    with np.load(source, allow_pickle=False) as stored:
         for key in stored.files:
             index, _, name = key.partition("|")
             found.setdefault(int(index), {})[name] = stored[key]

@@ -16,6 +16,7 @@ from services.engines.canary import record_canary
 from services.engines.cases import Case, canary_case, make_cases
 from services.engines.host import mismatch
 from services.engines.parity import measure_deviations
+from services.engines.references import References
 from services.engines.requests import (
     REFERENCE_ONNX,
     REFERENCE_TORCH,
@@ -25,7 +26,7 @@ from services.engines.requests import (
 )
 from services.engines.shelf import ObtainedEngine, Shelf
 from services.engines.tensors import Arrays, digest_feeds, load_cases, save_cases
-from validators.contracts.digest import Digest, canonical_json, digest_value, short
+from validators.contracts.digest import Digest, canonical_json, digest_value
 from validators.contracts.documents import load
 from validators.contracts.encoder import EncoderContract
 from validators.contracts.engine import (
@@ -40,9 +41,6 @@ from validators.contracts.pipeline import EncoderSource, SourceKind
 from validators.contracts.ports import Tensors
 from validators.contracts.verdict import Evidence, Outcome, Verdict, Waiver, apply_waivers
 from validators.parity import assess_parity
-
-KEPT_REFERENCES = 8
-"""Answers of source models that stay in the work folder, the youngest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +182,10 @@ def _measure(task: _Task, folder: Path) -> tuple[ParityRecord, Arrays]:
 
 def _run_source(task: _Task, folder: Path, feeds: Path) -> list[Arrays]:
     """The source model's answers; kept for a while, as every backend is compared with the same."""
-    kept = task.workdir / f"reference-{short(task.reference_key)}.npz"
-    if kept.is_file():
-        return load_cases(kept)
+    references = References(task.workdir, task.shelf.signer, task.shelf.verifier)
+    key = task.reference_key
+    if (kept := references.find(key)) is not None:
+        return kept
     out = folder / "reference.npz"
     location = task.source.location
     if task.source.kind is SourceKind.ONNX:
@@ -202,15 +201,8 @@ def _run_source(task: _Task, folder: Path, feeds: Path) -> list[Arrays]:
         limits=task.limits, progress=task.progress, cancel=task.cancel,
     )  # fmt: skip
     answers = load_cases(out)
-    _forget_references(task.workdir)
-    out.replace(kept)
+    references.keep(key, out)
     return answers
-
-
-def _forget_references(workdir: Path) -> None:
-    found = sorted(workdir.glob("reference-*.npz"), key=lambda path: path.stat().st_mtime)
-    for path in found[: max(0, len(found) - KEPT_REFERENCES + 1)]:
-        path.unlink(missing_ok=True)
 
 
 def _run_engine(task: _Task, folder: Path, feeds: Path) -> list[Arrays]:

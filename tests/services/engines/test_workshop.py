@@ -187,6 +187,21 @@ def test_a_verdict_belongs_to_one_build_and_is_kept(
     assert "real 0" in {item.case for item in third.record.deviations}
 
 
+def test_damaged_answers_of_the_source_are_made_again(
+    yard: Yard, image_onnx: Path, factories: Path
+) -> None:
+    spec = _spec(yard, image_onnx)
+    built = yard.workshop.obtain(spec, spec.onnx, IMAGE)
+    impossible = Tolerance(max_rel=-1.0, cosine_min=0.0)  # nothing is sealed: each one measures
+    first = yard.workshop.verify(built, IMAGE, SOURCE, factories, tolerance=impossible)
+    (kept,) = (yard.root / "work").glob("reference-*.npz")
+    whole = kept.read_bytes()
+    kept.write_bytes(whole[: len(whole) // 2])
+    again = yard.workshop.verify(built, IMAGE, SOURCE, factories, tolerance=impossible)
+    assert again.record == first.record
+    assert len(kept.read_bytes()) == len(whole)
+
+
 def test_an_engine_too_far_from_its_model_is_not_sealed(
     yard: Yard, image_onnx: Path, factories: Path
 ) -> None:
