@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
 
 from flows.compatibility.sides import Side, release_of
 from flows.locks import exclusive
 from flows.release.data import ingest, require_raw
 from flows.release.learn import TARGET_MODALITY
+from flows.release.media import spread_out
 from flows.retention import purge
 from flows.workspace import Workspace
 from services.engines.cases import make_cases
@@ -27,8 +27,6 @@ SEEDED = 4
 MAX_RAWS = 512
 
 _KINDS = ("image/", "text/")
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +53,12 @@ class Items:
         return data.decode() if media.media_type.startswith("text/") else data
 
     def feeds(self, side: Side, encoder: str, count: int) -> list[Tensors]:
-        """`count` samples, evenly spread, through the encoder's preprocessing, in batches of one.
+        """The first `count` of `raws` through the encoder's preprocessing, in batches of one.
 
         Where no media of its modality can be used (voices are never released), seeded inputs.
         """
         contract = side.contract(encoder)
-        raws = spread(self.raws(contract), count)
+        raws = self.raws(contract)[:count]
         if not raws:
             profiles = side.pipeline.encoder(encoder).profiles
             return [case.feeds for case in make_cases(contract.inputs, profiles, between=SEEDED)]
@@ -68,7 +66,10 @@ class Items:
         return [preprocess(raw) for raw in raws]
 
     def raws(self, contract: EncoderContract) -> Sequence[bytes | str]:
-        """The media that an encoder reads, MAX_RAWS at most; none where none can be."""
+        """The media that an encoder reads, MAX_RAWS at most; none where none can be.
+
+        Spread out: every beginning stands for the whole data set.
+        """
         if contract.preprocess.kind in ("transcript", "tensor"):
             return ()
         usable = [
@@ -76,17 +77,7 @@ class Items:
             for sample in self.samples
             if (media := sample.find(contract.modality)) and media.media_type.startswith(_KINDS)
         ]
-        return [self.raw(sample, contract.modality) for sample in spread(usable, MAX_RAWS)]
-
-
-def spread(values: Sequence[T], count: int) -> Sequence[T]:
-    """`count` of the values at even distances, all where there are fewer: a data set has an order.
-
-    The first is always among them.
-    """
-    if len(values) <= count:
-        return values
-    return [values[at * len(values) // count] for at in range(count)]
+        return [self.raw(sample, contract.modality) for sample in spread_out(usable)[:MAX_RAWS]]
 
 
 @contextmanager
