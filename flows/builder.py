@@ -54,7 +54,7 @@ def ensure_builder(home: Home, service: str) -> None:
     log = home.folder("deployments", service) / "builder.log"
     log.unlink(missing_ok=True)
     words = ("-m", "flows.builder", "--service", service, "--lock", str(lock))
-    spawn_detached([sys.executable, *words], log)
+    spawn_detached("the builder", [sys.executable, *words], log)
 
 
 def stop_builder(home: Home, service: str) -> None:

@@ -164,7 +164,7 @@ class GatewayProcess:
         self._write(record)
         self._remove_old(record.launch)
         log = self._folder / f"gateway-{record.launch}.log"
-        process = spawn_detached(self._command(record), log)
+        process = spawn_detached("the gateway program", self._command(record), log)
         self._write(replace(record, process=process))
         return process
 

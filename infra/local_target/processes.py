@@ -65,8 +65,10 @@ def find_with_argument(argument: str) -> ProcessIdentity | None:
     return None
 
 
-def spawn_detached(command: Sequence[str], log: Path) -> ProcessIdentity:
+def spawn_detached(what: str, command: Sequence[str], log: Path) -> ProcessIdentity:
     """Start a process in a session of its own, its output appended to `log` (0600), no shell.
+
+    `what` is what people call it.
 
     Raises:
         Unavailable: the program cannot be started.
@@ -89,7 +91,7 @@ def spawn_detached(command: Sequence[str], log: Path) -> ProcessIdentity:
         )
     except OSError as error:
         raise Unavailable(
-            f"the gateway program cannot be started: {os.strerror(error.errno or 0)}",
+            f"{what} cannot be started: {os.strerror(error.errno or 0)}",
             where=command[0],
             remedy="Check that the program exists and may be executed.",
         ) from error
