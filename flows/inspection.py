@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from flows.documents import verdict_rows
@@ -10,10 +11,13 @@ from flows.inventory import StoredEngine, sealed_manifest
 from flows.progress import reporter
 from flows.workspace import Workspace
 from services.children.process import Cancel
-from services.engines.inspection import GATE, inspect_engine
+from services.engines.inspection import ANEW, GATE, inspect_engine
 from validators.contracts.digest import short
 from validators.contracts.errors import ModalgateError, NotFound, Refused
 from validators.contracts.verdict import Finding, GatePolicy, Outcome, conclude, fold, require_pass
+from validators.retention import Use
+
+_PRUNE = "Nothing uses it. Remove it: modalgate engines prune."
 
 
 def inspect_all(
@@ -63,11 +67,17 @@ def _inspect(
         if not (tried and all(item.code == "built-only" for item in result)):
             found += result
         tried = tried or not any(item.code in ("manifest", "bytes") for item in result)
-    return tuple(dict.fromkeys(found))
+    return tuple(_advised(engine, item) for item in dict.fromkeys(found))
+
+
+def _advised(engine: StoredEngine, finding: Finding) -> Finding:
+    """What nothing uses may go; retention never removes what serves."""
+    unused = engine.use is Use.NONE and finding.remedy == ANEW
+    return replace(finding, remedy=_PRUNE) if unused else finding
 
 
 def _damaged(engine: StoredEngine, name: str, error: ModalgateError) -> Finding:
     return Finding(
         GATE, "manifest", f"{name.split('/', maxsplit=1)[0]} {short(engine.key)}", Outcome.FAIL,
-        error.what, "as verified", error.remedy or "Release again: it is built anew.",
+        error.what, "as verified", error.remedy or ANEW,
     )  # fmt: skip

@@ -22,7 +22,8 @@ from validators.contracts.ports import ObjectStore, Verifier
 from validators.contracts.verdict import Finding, Outcome
 
 GATE = "engines"
-_AGAIN = "Remove it (modalgate engines prune) or release again: it is built anew."
+ANEW = "Release again: it is built anew."
+"""What mends an engine that something uses; what nothing uses may simply go."""
 
 
 def inspect_engine(
@@ -86,7 +87,7 @@ def _elsewhere(manifest: EngineManifest, subject: str) -> list[Finding]:
         if found.version == manifest.spec.backend_version:
             return []
         reason = f"built by {manifest.spec.backend_version}, here is {found.version}"
-        return [_finding("other-version", subject, Outcome.INCONCLUSIVE, reason, _AGAIN)]
+        return [_finding("other-version", subject, Outcome.INCONCLUSIVE, reason, ANEW)]
     if manifest.spec.target.kind != "cpu":
         return [_finding("other-host", subject, Outcome.WARN, found.reason, "Try it there.")]
     advice = f"Install {manifest.spec.backend} here, or try it on a host that has it."
@@ -105,7 +106,7 @@ def _try(
     feeds, out = folder / "feeds.npz", folder / "answers.npz"
     case = canary_case(manifest.inputs, manifest.spec.profiles)
     if digest_feeds([case.feeds]) != manifest.canary_inputs:
-        yield _finding("other-canary", subject, Outcome.INCONCLUSIVE, "other inputs", _AGAIN)
+        yield _finding("other-canary", subject, Outcome.INCONCLUSIVE, "other inputs", ANEW)
         return
     save_cases(feeds, [case.feeds])
     request = EngineRunRequest(manifest, str(engine), str(feeds), str(out), 1)
@@ -126,6 +127,6 @@ def _subject(manifest: EngineManifest) -> str:
 
 
 def _finding(
-    code: str, subject: str, outcome: Outcome, measured: str, remedy: str = _AGAIN
+    code: str, subject: str, outcome: Outcome, measured: str, remedy: str = ANEW
 ) -> Finding:
     return Finding(GATE, code, subject, outcome, measured, "as verified", remedy)

@@ -117,6 +117,22 @@ def test_a_damaged_engine_is_found(shop: Shop, damage: Any, part: str) -> None:
     assert [row["outcome"] for row in rows] == [Outcome.FAIL]  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(("used", "remedy"), [(True, "Release again"), (False, "engines prune")])
+def test_what_to_do_about_a_damaged_engine_depends_on_its_use(
+    shop: Shop, used: bool, remedy: str
+) -> None:
+    key = shop.engine.key if used else loose_engine(shop)
+    manifest = choose_engine(shop.workspace, key).manifest
+    assert manifest is not None
+    path = object_path(shop, manifest.engine)
+    path.chmod(0o600)
+    flip(path)
+    with pytest.raises(Blocked) as stopped:
+        inspect_all(shop.workspace, [choose_engine(shop.workspace, key)])
+    (row,) = stopped.value.attachment["engines"]  # type: ignore[misc]
+    assert {remedy in item.remedy for item in row["findings"]} == {True}
+
+
 def test_an_engine_that_another_version_built_is_not_decided(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,18 +276,20 @@ def test_people_are_shown_tables(shop: Shop) -> None:
     loose_engine(shop)
     shop.workspace.builds.file(shop.request(encoder="sound"))
 
-    def run(*words: str) -> str:
+    def run(*words: str, code: int = 0) -> str:
         ended = CliRunner().invoke(build(["engines"]), ["engines", *words])
-        assert ended.exit_code == 0, ended.output
+        assert ended.exit_code == code, ended.output
         return ended.output
 
     def status() -> str:
         return CliRunner().invoke(build(["status"]), ["status", SERVICE]).output
 
     assert "waiting for sound at batch 6" in status() and "modalgate engines build" in status()
-    assert "no encoder 'sound'" in run("build")
+    assert "no encoder 'sound'" in run("build", code=1)
     assert "failed for sound at batch 6: the bundle has no encoder" in status()
+    assert "modalgate engines build --retry" in status()
     assert "no build request waits" in run("build")
+    assert "1 failed requests wait again" in run("build", "--retry", code=1)
     assert run("list").count("onnxruntime") == 2
     shown = run("show", short(shop.engine.key))
     assert "pixels [1, 3, 16, 16]" in shown and "least cosine" in shown and "released" in shown
