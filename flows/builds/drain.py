@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flows.builds.fulfilment import fulfil
 from flows.builds.losses import reopen_lost
@@ -19,6 +19,7 @@ from services.children.errors import BuildCancelled
 from services.children.process import Cancel
 from validators.contracts.builds import BuildState, QueuedBuild, ShapeRequest
 from validators.contracts.errors import (
+    Blocked,
     Conflict,
     DeadlineExceeded,
     DiskFull,
@@ -35,12 +36,17 @@ _REMEDY = "Free some disk space; the request is tried again."
 
 @dataclass(frozen=True, slots=True)
 class EndedBuild:
-    """What became of one request. `live`: a gateway serves its engine now."""
+    """What became of one request.
+
+    live     a gateway serves its engine now
+    blocked  the parity gate said FAIL
+    """
 
     request: ShapeRequest
     state: BuildState
     message: str = ""
     live: bool = False
+    blocked: bool = False
 
 
 def drain(workspace: Workspace, cancel: Cancel | None = None) -> list[EndedBuild]:
@@ -60,7 +66,15 @@ def drain(workspace: Workspace, cancel: Cancel | None = None) -> list[EndedBuild
             if taken is None:
                 break
             ended.append(_work_off(workspace, taken, cancel, later.callback))
-    return ended
+    states = {build.request.key: build.state for build in workspace.builds.builds()}
+    return [replace(item, state=states.get(item.request.key, item.state)) for item in ended]
+
+
+def reopen_failed(workspace: Workspace) -> int:
+    """Let every FAILED request wait again, with all its tries; how many those were."""
+    queue = workspace.builds
+    failed = [build.request for build in queue.builds() if build.state is BuildState.FAILED]
+    return sum(queue.reopen(request) for request in failed)
 
 
 def _work_off(
@@ -84,7 +98,8 @@ def _work_off(
         ended = EndedBuild(request, BuildState.WAITING, str(error))
     except ModalgateError as error:
         queue.settle(request, BuildState.FAILED, str(error))
-        ended = EndedBuild(request, BuildState.FAILED, str(error))
+        blocked = isinstance(error, Blocked)
+        ended = EndedBuild(request, BuildState.FAILED, str(error), blocked=blocked)
     except BaseException as error:  # a fault of ours, said where people look, and not hidden
         queue.settle(request, BuildState.WAITING, f"unforeseen {type(error).__name__}: {error}")
         raise

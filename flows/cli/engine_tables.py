@@ -97,6 +97,8 @@ def show_pruned(document: Document) -> None:
 
 def show_builds(document: Document) -> None:
     """A row a request."""
+    if "retried" in document:
+        console.print(f"{document['retried']} failed requests wait again")
     for row in document.get("builds", ()):
         sizes = ", ".join(f"{name} {size}" for name, size in row["sizes"].items())
         live = ", serves now" if row["live"] else ""

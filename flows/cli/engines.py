@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from flows.build_engines import run_build_engines
+from flows.build_engines import require_built, run_build_engines
+from flows.builds.drain import reopen_failed
 from flows.cli.engine_tables import (
     show_builds,
     show_engine,
@@ -103,13 +104,17 @@ def build(
     watch: Annotated[
         bool, typer.Option(help="Go on watching the queue until interrupted.")
     ] = False,
+    retry: Annotated[
+        bool, typer.Option("--retry", help="Let failed requests wait again, with all their tries.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Build the engines that gateways asked for, at low priority."""
 
     def work() -> Document:
+        retried = {"retried": reopen_failed(Workspace.open())} if retry else {}
         with progress_bars(notices, shown=not as_json), interruptible():
-            return _watch() if watch else run_build_engines()
+            return require_built({**retried, **(_watch() if watch else run_build_engines())})
 
     answer(work, show_builds, as_json=as_json)
 

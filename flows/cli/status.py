@@ -50,6 +50,8 @@ def _show(document: Document) -> None:
         console.print(f"engine      {row['state'].value} for {row['encoder']} at {sizes}{note}")
     if any(row["state"] is BuildState.WAITING for row in document.get("builds", ())):
         console.print("            build what waits: modalgate engines build")
+    if any(row["state"] is BuildState.FAILED for row in document.get("builds", ())):
+        console.print("            try again what failed: modalgate engines build --retry")
 
 
 def register(app: typer.Typer) -> None:

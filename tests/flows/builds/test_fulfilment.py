@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from flows import room
-from flows.build_engines import run_build_engines
-from flows.builds.drain import drain
+from flows.build_engines import require_built, run_build_engines
+from flows.builds.drain import drain, reopen_failed
 from flows.builds.losses import reopen_lost
 from flows.builds.records import builds_of
 from flows.home import Home
@@ -29,7 +29,7 @@ from tests.flows.builds.shop import CONTRACT, ENTRY, PROFILES, SERVICE, Shop, op
 from validators.contracts.builds import BuildState
 from validators.contracts.digest import digest_bytes, hex_of, short
 from validators.contracts.engine import EngineState, Precision, Tolerance
-from validators.contracts.errors import Conflict, DiskFull, Unavailable
+from validators.contracts.errors import Blocked, Conflict, DiskFull, Unavailable
 from validators.contracts.pipeline import AutoProfiles, GateSettings
 from validators.contracts.verdict import Outcome
 
@@ -116,7 +116,7 @@ def test_what_parity_does_not_let_pass_is_failed_and_not_installed(tmp_path: Pat
     (ended,) = drain(strict.workspace)
     assert ended.state is BuildState.FAILED
     assert "the parity gate said FAIL" in ended.message and "cosine" in ended.message
-    assert placed(strict) is None
+    assert ended.blocked and placed(strict) is None
     ((_, record),) = builds_of(strict.workspace.store)
     assert (record.verdict.outcome, record.engine) == (Outcome.FAIL, None)
 
@@ -132,6 +132,43 @@ def test_a_store_that_is_down_leaves_the_request_waiting_for_another_try(shop: S
     assert [build.tries for build in shop.workspace.builds.builds()] == [1, 1]
     objects.with_name("away").rename(objects)
     assert [item.state for item in drain(shop.workspace)] == [BuildState.DONE] * 2
+
+
+def test_the_last_try_is_reported_as_what_it_was_and_may_be_allowed_again(shop: Shop) -> None:
+    shop.workspace.builds.file(shop.request())
+    assert shop.workspace.store.contains(shop.bundle.digest)
+    objects = shop.workspace.home.root / "objects" / "objects"
+    objects.rename(objects.with_name("away"))
+    ended = [drain(shop.workspace)[0].state for _ in range(MAX_TRIES)]
+    assert ended == [BuildState.WAITING] * (MAX_TRIES - 1) + [BuildState.FAILED]
+    objects.with_name("away").rename(objects)
+    assert drain(shop.workspace) == []
+    assert reopen_failed(shop.workspace) == 1
+    assert [item.state for item in drain(shop.workspace)] == [BuildState.DONE]
+    assert reopen_failed(shop.workspace) == 0
+
+
+@pytest.mark.parametrize(
+    ("rows", "error"),
+    [
+        ([], None),
+        ([("a", "done", False)], None),
+        ([("a", "waiting", False), ("a", "done", False)], None),
+        ([("a", "done", False), ("b", "waiting", False)], Unavailable),
+        ([("a", "failed", False), ("b", "failed", True)], Blocked),
+    ],
+)
+def test_builds_that_end_without_an_engine_end_the_verb_so(
+    rows: list[tuple[str, str, bool]], error: type[Exception] | None
+) -> None:
+    document: dict[str, Any] = {
+        "builds": [
+            {"key": key, "state": state, "blocked": blocked, "service": "s", "encoder": "e"}
+            for key, state, blocked in rows
+        ]
+    }
+    with pytest.raises(error) if error else contextlib.nullcontext():
+        assert require_built(document) is document
 
 
 def test_a_build_that_somebody_ends_is_no_try(shop: Shop) -> None:
