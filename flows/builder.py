@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import logging
 import os
 import signal
 import subprocess
@@ -17,7 +18,9 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from flows.builds.diary import LOG_FORMAT, Diary, last_line, said_by
 from flows.home import Home
 from flows.locks import exclusive
 from infra.builds import FolderQueue
@@ -51,10 +54,15 @@ def ensure_builder(home: Home, service: str) -> None:
     lock = _lock(home, service)
     if find_with_argument(str(lock)) is not None:
         return
-    log = home.folder("deployments", service) / "builder.log"
-    log.unlink(missing_ok=True)
+    home.folder("deployments", service)
     words = ("-m", "flows.builder", "--service", service, "--lock", str(lock))
-    spawn_detached("the builder", [sys.executable, *words], log)
+    spawn_detached("the builder", [sys.executable, *words], _log_file(home, service))
+
+
+def builder_state(home: Home, service: str) -> dict[str, Any]:
+    """Whether a builder runs beside the service's gateway, and the last line of its log."""
+    lives = find_with_argument(str(_lock(home, service))) is not None
+    return {"running": lives, "last_said": last_line(_log_file(home, service))}
 
 
 def stop_builder(home: Home, service: str) -> None:
@@ -83,18 +91,21 @@ def watch(home: Home, service: str, asked: threading.Event) -> None:
     queue = FolderQueue(home.folder("builds"), SystemClock())
     looked, gone = _Looked(home.folder("builds")), 0
     served: ProcessIdentity | None = None
+    diary = Diary()
     while gone < _GATEWAY_LOOKS and not asked.is_set():
         gateway = find_gateway(home.folder("deployments", service))
         gone = 0 if gateway else gone + 1
         pause_s = LOOK_S
-        with contextlib.suppress(ModalgateError):  # a full disk may have room at the next look
+        try:
             due = looked.changed() and looked.waits(queue)
             if gateway is not None and gateway != served:
                 # It has just read the engines beside its bundles: a build looks for lost ones.
                 served, due = gateway, due or bool(queue.builds(service))
             if due:
-                _build(asked)
+                diary.tell(_build(asked))
                 pause_s = RETRY_S if looked.waits(queue) else LOOK_S
+        except ModalgateError as error:  # a full disk may have room at the next look
+            diary.tell([str(error)])
         asked.wait(pause_s)
 
 
@@ -117,21 +128,28 @@ class _Looked:
         return BuildState.WAITING in states
 
 
-def _build(asked: threading.Event) -> None:
-    """One drain of the queue, in a child that is told to end when we are.
+def _build(asked: threading.Event) -> list[str]:
+    """One drain of the queue, in a child that is told to end when we are; what went wrong in it.
 
     One that does not end in time is killed: its request waits again, its own children end with it.
     """
     with subprocess.Popen(
-        _BUILD, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT
+        _BUILD, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as child:
-        while child.poll() is None and not asked.wait(0.2):
-            continue
+        while not asked.is_set():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                answer, complaints = child.communicate(timeout=0.2)
+                return said_by(child.returncode, answer, complaints)
         child.terminate()
         try:
-            child.wait(END_S)
+            child.communicate(timeout=END_S)
         except subprocess.TimeoutExpired:
             child.kill()
+    return []
+
+
+def _log_file(home: Home, service: str) -> Path:
+    return home.folder("deployments") / service / "builder.log"
 
 
 def _lock(home: Home, service: str) -> Path:
@@ -146,6 +164,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: asked.set())
+    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, stream=sys.stderr)
     os.setpriority(os.PRIO_PROCESS, 0, NICENESS)
     with contextlib.suppress(OSError):  # a session of its own is weighed as one, see sched(7)
         Path("/proc/self/autogroup").write_text(str(NICENESS))

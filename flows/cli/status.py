@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from flows.builder import builder_state
 from flows.cli.deploy import show
 from flows.cli.output import Document, answer, console
 from flows.workspace import Workspace
@@ -22,7 +23,12 @@ def status(
     def work() -> Document:
         workspace = Workspace.open()
         found = workspace.target(target).status(service)
-        return {"service": service, "deployment": found, "builds": _builds(workspace, service)}
+        return {
+            "service": service,
+            "deployment": found,
+            "builds": _builds(workspace, service),
+            "builder": builder_state(workspace.home, service),
+        }
 
     answer(work, _show, as_json=as_json)
 
@@ -48,10 +54,19 @@ def _show(document: Document) -> None:
         sizes = ", ".join(f"{name} {size}" for name, size in row["sizes"].items())
         note = f": {row['message']}" if row["message"] else ""
         console.print(f"engine      {row['state'].value} for {row['encoder']} at {sizes}{note}")
-    if any(row["state"] is BuildState.WAITING for row in document.get("builds", ())):
-        console.print("            build what waits: modalgate engines build")
-    if any(row["state"] is BuildState.FAILED for row in document.get("builds", ())):
+    states = {row["state"] for row in document.get("builds", ())}
+    if BuildState.WAITING in states and not document["builder"]["running"]:
+        console.print(
+            "builder     none runs beside the gateway, so that what waits goes on waiting"
+        )
+        console.print(
+            "            build: modalgate engines build --watch, or start one: "
+            f"modalgate deploy {document['service']}"
+        )
+    if BuildState.FAILED in states:
         console.print("            try again what failed: modalgate engines build --retry")
+    if states & {BuildState.WAITING, BuildState.FAILED} and document["builder"]["last_said"]:
+        console.print(f"builder     said: {document['builder']['last_said']}", markup=False)
 
 
 def register(app: typer.Typer) -> None:

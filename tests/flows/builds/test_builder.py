@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import psutil
 import pytest
 
-from flows.builder import SETTING, ensure_builder, stop_builder
+from flows.builder import SETTING, builder_state, ensure_builder, stop_builder
 from flows.inventory import stored_engines
 from tests.flows.builds.shop import SERVICE, Shop
 from validators.contracts.builds import BuildState
@@ -82,6 +82,18 @@ def test_an_engine_that_a_restarted_gateway_passes_over_is_placed_again(serving:
     ensure_builder(workspace.home, SERVICE)
     until(lambda: placed.engine.read_bytes() == intact, "the engine is placed again")
     until(lambda: states(serving) == [BuildState.DONE], "the request is fulfilled again")
+
+
+@pytest.mark.heavy
+def test_what_a_build_cannot_do_is_found_in_the_builders_log(serving: Shop) -> None:
+    home = serving.workspace.home
+    assert builder_state(home, SERVICE) == {"running": False, "last_said": ""}
+    serving.workspace.builds.file(serving.request(encoder="sound"))
+    ensure_builder(home, SERVICE)
+    until(lambda: builder_state(home, SERVICE)["last_said"], "the fault is written down")
+    state = builder_state(home, SERVICE)
+    assert state["running"]
+    assert f"{SERVICE} sound is failed: the bundle has no encoder 'sound'" in state["last_said"]
 
 
 @pytest.mark.heavy

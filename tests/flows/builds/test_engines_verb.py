@@ -284,7 +284,8 @@ def test_people_are_shown_tables(shop: Shop) -> None:
     def status() -> str:
         return CliRunner().invoke(build(["status"]), ["status", SERVICE]).output
 
-    assert "waiting for sound at batch 6" in status() and "modalgate engines build" in status()
+    assert "waiting for sound at batch 6" in status() and "none runs" in status()
+    assert "modalgate engines build --watch" in status()
     assert "no encoder 'sound'" in run("build", code=1)
     assert "failed for sound at batch 6: the bundle has no encoder" in status()
     assert "modalgate engines build --retry" in status()
