@@ -58,12 +58,14 @@ class Journal:
         make: Callable[[], T],
         *,
         needs: Callable[[T], Iterable[tuple[ObjectStore, Digest]]] = lambda _: (),
+        keep: Callable[[T], bool] = lambda _: True,
     ) -> T:
         """The step's result: recalled where the same inputs were seen, else made and recorded.
 
         Args:
             inputs: everything that decides the result, as a value with a canonical JSON form.
             needs: the objects a recalled result points to; the step is made again if one is gone.
+            keep: whether a result is recorded; what chance had a part in is better made again.
         """
         reference = f"steps/{name}/{hex_of(self.key(name, inputs))}"
         watch = _Watch(name)
@@ -71,7 +73,8 @@ class Journal:
         cached = value is not None and all(s.contains(digest) for s, digest in needs(value))
         if value is None or not cached:
             value = make()
-            self._record(reference, value)
+            if keep(value):
+                self._record(reference, value)
         self.runs.append(watch.stop(cached))
         return value
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,11 +10,10 @@ from flows.compatibility.items import Items
 from flows.compatibility.sides import Side, with_engine
 from flows.interruption import told_to_end
 from flows.progress import reporter
-from flows.release.adapters import OpenPair, compare_pair
-from flows.release.encoding import loaded
+from flows.release.adapters import JudgedPair, OpenPair, compare_pair
+from flows.release.versions import VersionFailed, judge_failure, open_version
 from flows.workspace import Workspace
 from services.children.scratch import scratch
-from services.compatibility.compare import EncoderVersion
 from services.compatibility.sandbox import Examination, VersionSource, examine
 from services.engines.manifest import open_manifest
 from validators.compatibility.adapters import AdapterRecord
@@ -134,18 +131,24 @@ def _compare(
     pairs = zip(items.feeds(old, name, count), items.feeds(new, name, count), strict=False)
     feeds = list(pairs)
     settings = CompatibilitySettings(linf=new.pipeline.gates.compatibility_linf)
-    with _opened(workspace, old, name) as before, _opened(workspace, new, name) as after:
-        pair = OpenPair(
-            before, after, old.fingerprint(name), new.fingerprint(name),
-            items.raws(new.contract(name)),
-        )  # fmt: skip
-        judged = compare_pair(workspace, pair, feeds, settings)
+    try:
+        with (
+            open_version(workspace, old.contract(name), old.engines[name], "old") as before,
+            open_version(workspace, new.contract(name), new.engines[name], "new") as after,
+        ):
+            pair = OpenPair(
+                before, after, old.fingerprint(name), new.fingerprint(name),
+                items.raws(new.contract(name)),
+            )  # fmt: skip
+            judged = compare_pair(workspace, pair, feeds, settings)
+    except VersionFailed as error:
+        judged = JudgedPair(judge_failure(error))
     settings = replace(settings, adapters=judged.adapters)
     inside = _look_inside(workspace, (old, new), name, feeds[:MAX_TRACED])
     outer, measured = judged.verdict, judged.measured
     inner = assess_layers(inside, LayerSettings(linf=settings.linf))
     verdict = conclude(
-        GATE, (*outer.findings, *inner.findings), examined=measured.items,
+        GATE, (*outer.findings, *inner.findings), examined=measured.items if measured else 1,
         metrics={**dict(outer.metrics), **dict(inner.metrics)},
     )  # fmt: skip
     word = _word(verdict, measured, settings)
@@ -153,23 +156,17 @@ def _compare(
 
 
 def _word(
-    verdict: Verdict, measured: CompatibilityMeasurement, settings: CompatibilitySettings
+    verdict: Verdict, measured: CompatibilityMeasurement | None, settings: CompatibilitySettings
 ) -> CompatibilityWord | None:
     """The worst word of the embeddings; BLOCK where anything blocks; None where one failed."""
     if any(item.outcome is Outcome.FAIL and not item.waivable for item in verdict.findings):
         return CompatibilityWord.BLOCK
-    words = [word_of(geometry, settings) for geometry in measured.geometries]
+    geometries = measured.geometries if measured else ()
+    words = [word_of(geometry, settings) for geometry in geometries]
     if Outcome.ERROR in {item.outcome for item in verdict.findings} or None in words:
         return None
     known = [word for word in words if word is not None]
     return max(known, key=_WORST.index, default=CompatibilityWord.COMPATIBLE)
-
-
-@contextmanager
-def _opened(workspace: Workspace, side: Side, name: str) -> Iterator[EncoderVersion]:
-    contract = side.contract(name)
-    with loaded({name: side.engines[name]}, {name: contract}, workspace) as found:
-        yield EncoderVersion(contract, found[name].engine)
 
 
 def _look_inside(

@@ -82,10 +82,13 @@ class OpenPair:
 
 @dataclass(frozen=True, slots=True)
 class JudgedPair:
-    """The verdict on a pair, the figures behind it, and the adapters that were registered."""
+    """The verdict on a pair, the figures behind it, and the adapters that were registered.
+
+    `measured` is None where a version did not survive.
+    """
 
     verdict: Verdict
-    measured: CompatibilityMeasurement
+    measured: CompatibilityMeasurement | None = None
     adapters: tuple[AdapterRecord, ...] = ()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from prefect import task
@@ -11,13 +10,13 @@ from prefect import task
 from flows.progress import reporter
 from flows.release.adapters import OpenPair, judge_pair
 from flows.release.bundle import find
-from flows.release.encoding import loaded
 from flows.release.inside import look_inside
 from flows.release.media import ReleasedMedia
 from flows.release.register import record_of
 from flows.release.run import STEP, Baseline, Release
 from flows.release.values import Exported, Learned, ReleaseRecord
-from services.compatibility.compare import EncoderVersion, check_alone
+from flows.release.versions import VersionFailed, judge_failure, open_version
+from services.compatibility.compare import check_alone
 from services.engines.cases import make_cases
 from services.preprocess import make_preprocessor
 from validators.compatibility.presence import lost_encoder
@@ -28,7 +27,7 @@ from validators.contracts.dataset import Dataset
 from validators.contracts.documents import load
 from validators.contracts.encoder import EncoderContract, encoder_fingerprint
 from validators.contracts.ports import Tensors
-from validators.contracts.verdict import Verdict, conclude
+from validators.contracts.verdict import Outcome, Verdict, conclude
 from validators.drift.gate import DriftSettings, assess_drift
 from validators.drift.window import read_window
 from validators.lineage.summary import LineageSummary
@@ -115,6 +114,7 @@ def check_compatibility(
             needs=lambda verdict: [
                 (release.workspace.store, item.digest) for item in verdict.evidence
             ],
+            keep=lambda verdict: verdict.outcome is not Outcome.ERROR,
         )
     )
 
@@ -134,31 +134,33 @@ def _compare(
         fresh_engine = candidate.engines[name]
         feeds = _feeds(release, candidate, new.contract)
         if champion is None or old is None:
-            with _version(release, new.contract, fresh_engine) as fresh:
-                check = check_alone(fresh, feeds)
             lost = champion is None and baseline.champion_exists
-            outside = assess_first_version(check, settings, champion_exists=lost)
+            try:
+                with open_version(release.workspace, new.contract, fresh_engine, "new") as fresh:
+                    check = check_alone(fresh, feeds)
+                outside = assess_first_version(check, settings, champion_exists=lost)
+            except VersionFailed as error:
+                outside = judge_failure(error)
             before, pairs = None, [(feed, feed) for feed in feeds]
         else:
             before = old, champion.deployed_engine(name)
             pairs = list(zip(_feeds(release, candidate, old.contract), feeds, strict=True))
-            with (
-                _version(release, new.contract, fresh_engine) as fresh,
-                _version(release, *_both(before)) as known,
-            ):
-                store, samples = release.workspace.store, candidate.clean.samples
-                media = ReleasedMedia.of(store, samples, new.contract.modality)
-                fingerprint = encoder_fingerprint(new.contract, new.onnx)
-                both = OpenPair(known, fresh, old.fingerprint, fingerprint, media)
-                stored = replace(settings, stored_items=len(media))
-                outside = judge_pair(release.workspace, both, pairs, stored)
+            store, samples = release.workspace.store, candidate.clean.samples
+            media = ReleasedMedia.of(store, samples, new.contract.modality)
+            stored = replace(settings, stored_items=len(media))
+            try:
+                with (
+                    open_version(release.workspace, new.contract, fresh_engine, "new") as fresh,
+                    open_version(release.workspace, old.contract, before[1], "old") as known,
+                ):
+                    fingerprint = encoder_fingerprint(new.contract, new.onnx)
+                    both = OpenPair(known, fresh, old.fingerprint, fingerprint, media)
+                    outside = judge_pair(release.workspace, both, pairs, stored)
+            except VersionFailed as error:
+                outside = judge_failure(error)
         inside = look_inside(release, (new, fresh_engine), before, pairs)
         verdicts[name] = [outside, inside]
     return _join(verdicts, len(candidate.exported))
-
-
-def _both(version: tuple[BundledEncoder, BundledEngine]) -> tuple[EncoderContract, BundledEngine]:
-    return version[0].contract, version[1]
 
 
 def _join(verdicts: Mapping[str, Sequence[Verdict]], encoders: int) -> Verdict:
@@ -189,15 +191,6 @@ def lost_encoders(
 def _encoder_of(champion: Bundle | None, name: str) -> BundledEncoder | None:
     known = champion.encoders if champion else ()
     return next((item for item in known if item.contract.name == name), None)
-
-
-@contextmanager
-def _version(
-    release: Release, contract: EncoderContract, engine: BundledEngine
-) -> Iterator[EncoderVersion]:
-    name, workspace = contract.name, release.workspace
-    with loaded({name: engine}, {name: contract}, workspace) as found:
-        yield EncoderVersion(contract, found[name].engine)
 
 
 def _feeds(release: Release, candidate: Candidate, contract: EncoderContract) -> list[Tensors]:

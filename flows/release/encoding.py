@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from flows.interruption import told_to_end
 from flows.workspace import Workspace
 from services.children.scratch import scratch
+from services.engines.isolated import open_isolated
 from services.engines.load import load_engine
+from services.engines.manifest import open_manifest
 from services.preprocess.preprocessor import Preprocessor, RawInput, make_preprocessor
 from validators.contracts.bundle import BundledEngine
 from validators.contracts.encoder import EncoderContract
@@ -54,19 +58,35 @@ def loaded(
     engines: Mapping[str, BundledEngine],
     contracts: Mapping[str, EncoderContract],
     workspace: Workspace,
+    *,
+    isolated: bool = False,
 ) -> Iterator[dict[str, Encoder]]:
-    """The encoders by name, loaded from the store and closed at the end."""
+    """The encoders by name, loaded from the store and closed at the end.
+
+    `isolated`: each engine in a child process of its own (see `services.engines.isolated`).
+    """
     store = workspace.store
     with scratch(workspace.home.folder("engines", "work")) as folder:
         found: dict[str, Encoder] = {}
         try:
             for name, engine in engines.items():
-                path = folder / name
-                store.fetch(engine.engine, path)
-                running = load_engine(store.get(engine.manifest), path, verifier=workspace.verifier)
+                own = folder / name
+                own.mkdir()
+                store.fetch(engine.engine, own / "engine")
+                sealed = store.get(engine.manifest)
+                running = (_isolated if isolated else _in_process)(workspace, sealed, own)
                 preprocess = make_preprocessor(contracts[name].preprocess, store.get)
                 found[name] = Encoder(contracts[name], running, preprocess)
             yield found
         finally:
             for encoder in found.values():
                 encoder.engine.close()
+
+
+def _in_process(workspace: Workspace, sealed: bytes, folder: Path) -> RunningEngine:
+    return load_engine(sealed, folder / "engine", verifier=workspace.verifier)
+
+
+def _isolated(workspace: Workspace, sealed: bytes, folder: Path) -> RunningEngine:
+    manifest = open_manifest(sealed, workspace.verifier)
+    return open_isolated(manifest, folder / "engine", folder, cancel=told_to_end)

@@ -96,3 +96,11 @@ def test_a_step_that_raises_leaves_no_record(store: FolderStore) -> None:
 
 def test_the_code_has_one_digest() -> None:
     assert code_digest() == code_digest()
+
+
+def test_what_is_not_to_be_kept_is_made_again(store: FolderStore) -> None:
+    work, journal = Work(store), Journal(store)
+    for expected in (1, 2):
+        found = journal.perform("count", {}, Counted, work, keep=lambda value: value.value > 1)
+        assert found.value == expected
+    assert journal.perform("count", {}, Counted, work).value == 2
