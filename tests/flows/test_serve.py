@@ -106,7 +106,7 @@ async def test_a_process_serves_a_real_engine_and_ends_cleanly(real: Real, tmp_p
         many = {**tensor, "shape": [33, 3, 16, 16], "data": [0.0] * 33 * 768}
         outside = await client.post("/v2/models/image/infer", json={"inputs": [many]})
         assert outside.status_code == 400, outside.text  # more parts than a batch is split into
-        assert "batch 4" in outside.json()["error"]
+        assert "batch 32" in outside.json()["error"]
         assert state["admin_url"].startswith("http://127.0.0.1:")
 
 
