@@ -10,7 +10,7 @@ from flows.compatibility.sides import Side, release_of
 from flows.locks import exclusive
 from flows.release.data import ingest, require_raw
 from flows.release.learn import TARGET_MODALITY
-from flows.release.media import spread_out
+from flows.release.media import RELEASED, spread_out
 from flows.retention import purge
 from flows.workspace import Workspace
 from services.engines.cases import make_cases
@@ -25,8 +25,6 @@ SEEDED = 4
 """Seeded inputs between the corners of each profile, where there are no media for an encoder."""
 
 MAX_RAWS = 512
-
-_KINDS = ("image/", "text/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +73,7 @@ class Items:
         usable = [
             sample
             for sample in self.samples
-            if (media := sample.find(contract.modality)) and media.media_type.startswith(_KINDS)
+            if (media := sample.find(contract.modality)) and media.media_type.startswith(RELEASED)
         ]
         return [self.raw(sample, contract.modality) for sample in spread_out(usable)[:MAX_RAWS]]
 

@@ -11,7 +11,7 @@ from flows.interruption import told_to_end
 from flows.journal import Journal
 from flows.progress import reporter
 from flows.release.bundle import find
-from flows.release.engines import export
+from flows.release.engines import bundled_engine, export
 from flows.release.flow import read_pipeline
 from flows.release.register import CANDIDATE, CHAMPION, ROLLBACK, record_of
 from flows.release.run import Release
@@ -24,7 +24,7 @@ from validators.contracts.bundle import Bundle, BundledEngine
 from validators.contracts.digest import Digest
 from validators.contracts.documents import load
 from validators.contracts.encoder import EncoderContract, encoder_fingerprint
-from validators.contracts.engine import EngineManifest, Precision
+from validators.contracts.engine import Precision
 from validators.contracts.errors import BadInput, NotFound
 from validators.contracts.pipeline import EncoderEntry, Pipeline
 from validators.contracts.ports import ModelVersion
@@ -177,18 +177,4 @@ def _build(workspace: Workspace, side: Side, entry: EncoderEntry) -> BundledEngi
     if precision is not wanted:
         how += f" in {precision.value}: {wanted.value} is made from a release's own data"
     reporter().finished(f"engine {entry.name}", how)
-    return _bundled(engine.manifest, engine.sealed_digest)
-
-
-def _bundled(manifest: EngineManifest, sealed: Digest) -> BundledEngine:
-    return BundledEngine(
-        encoder=manifest.spec.encoder,
-        backend=manifest.spec.backend,
-        target=manifest.spec.target,
-        precision=manifest.spec.precision,
-        state=manifest.state,
-        deploy=True,
-        key=manifest.key,
-        engine=manifest.engine,
-        manifest=sealed,
-    )
+    return bundled_engine(engine, deploy=True)

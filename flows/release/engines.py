@@ -120,7 +120,7 @@ def build_engine(release: Release, work: EngineWork) -> tuple[EngineBuild, Verdi
         verdict, engine = verified.verdict, verified.engine or built
     measured(built.cached)
     reporter().finished(step, "found" if built.cached else "built")
-    return EngineBuild(_bundled(engine, plan), built.cached), verdict
+    return EngineBuild(bundled_engine(engine, deploy=plan.deploy), built.cached), verdict
 
 
 @task(name="parity", **STEP)
@@ -169,7 +169,8 @@ def _export(release: Release, entry: EncoderEntry) -> Digest:
         return release.workspace.store.put_file(path)
 
 
-def _bundled(engine: ObtainedEngine, plan: BackendPlan) -> BundledEngine:
+def bundled_engine(engine: ObtainedEngine, *, deploy: bool) -> BundledEngine:
+    """An obtained engine as a bundle names it."""
     manifest = engine.manifest
     return BundledEngine(
         encoder=manifest.spec.encoder,
@@ -177,7 +178,7 @@ def _bundled(engine: ObtainedEngine, plan: BackendPlan) -> BundledEngine:
         target=manifest.spec.target,
         precision=manifest.spec.precision,
         state=manifest.state,
-        deploy=plan.deploy,
+        deploy=deploy,
         key=manifest.key,
         engine=manifest.engine,
         manifest=engine.sealed_digest,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from flows.release.media import ReleasedMedia
 from flows.release.run import Release
 from services.preprocess import make_preprocessor
 from validators.contracts.dataset import Dataset
@@ -44,20 +45,14 @@ def real_feeds(
     What is not released as media (voices) gives nothing, and what no profile covers is left out.
     """
     store = release.workspace.store
-    media = [
-        item
-        for sample in clean.samples
-        if (item := sample.find(contract.modality))
-        and item.media_type.startswith(("image/", "text/"))
-    ]
+    media = ReleasedMedia.in_order(store, clean.samples, contract.modality)
     if not media:
         return RealFeeds()
     step = max(1, -(-len(media) // MAX_ITEMS))
     preprocess = make_preprocessor(contract.preprocess, store.get)
     feeds = []
-    for item in media[::step]:
-        data = store.get(item.digest)
-        made = preprocess(data.decode() if item.media_type.startswith("text/") else data)
+    for raw in media[::step]:
+        made = preprocess(raw)
         shapes = {name: array.shape for name, array in made.items()}
         if any(profile.covers(shapes) for profile in profiles):
             feeds.append(made)

@@ -10,7 +10,8 @@ from services.preprocess import RawInput
 from validators.contracts.dataset import Media, Sample
 from validators.contracts.ports import ObjectStore
 
-_RELEASED = ("image/", "text/")
+RELEASED = ("image/", "text/")
+"""Kinds of media that are released as such: pictures and texts; voices are not."""
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
@@ -26,10 +27,13 @@ class ReleasedMedia(Sequence[RawInput]):
 
     @staticmethod
     def of(store: ObjectStore, samples: Sequence[Sample], modality: str) -> ReleasedMedia:
-        """What is released as media, spread out: pictures and texts; voices are not."""
-        found = (sample.find(modality) for sample in samples)
-        usable = [item for item in found if item and item.media_type.startswith(_RELEASED)]
-        return ReleasedMedia(store, spread_out(usable))
+        """What is released as media, spread out."""
+        return ReleasedMedia(store, spread_out(_released(samples, modality)))
+
+    @staticmethod
+    def in_order(store: ObjectStore, samples: Sequence[Sample], modality: str) -> ReleasedMedia:
+        """What is released as media, in the data set's own order."""
+        return ReleasedMedia(store, _released(samples, modality))
 
     def __len__(self) -> int:
         return len(self._media)
@@ -44,6 +48,11 @@ class ReleasedMedia(Sequence[RawInput]):
         item = self._media[at]
         data = self._store.get(item.digest)
         return data.decode() if item.media_type.startswith("text/") else data
+
+
+def _released(samples: Sequence[Sample], modality: str) -> list[Media]:
+    found = (sample.find(modality) for sample in samples)
+    return [item for item in found if item and item.media_type.startswith(RELEASED)]
 
 
 def spread_out(items: Sequence[T]) -> list[T]:

@@ -9,6 +9,7 @@ import onnx
 from prefect import task
 
 from flows.progress import reporter
+from flows.release.media import ReleasedMedia
 from flows.release.run import STEP, Release
 from flows.release.values import Exported
 from services.engines.profiles.bounds import bind_dims, bounds_of, symbolic_dims
@@ -146,19 +147,13 @@ def _shapes_of_data(
     In two halves, so that the plan of one is judged on the other. What is not released as media
     (voices), or made by another encoder (a decoder's tokens), has no shapes here.
     """
-    media = [
-        (item.media_type, item.digest)
-        for sample in clean.samples
-        if (item := sample.find(contract.modality))
-        and item.media_type.startswith(("image/", "text/"))
-    ]
+    media = ReleasedMedia.in_order(store, clean.samples, contract.modality)
     if not media or contract.preprocess.kind == "transcript":
         return Shapes(Seen.BOUNDS, note=note)
     preprocess = make_preprocessor(contract.preprocess, store.get)
     shapes = []
-    for kind, digest in media[:: -(-len(media) // MAX_SAMPLES)]:
-        data = store.get(digest)
-        feeds = preprocess(data.decode() if kind.startswith("text/") else data)
+    for raw in media[:: -(-len(media) // MAX_SAMPLES)]:
+        feeds = preprocess(raw)
         sizes = {name: array.shape for name, array in feeds.items()}
         shapes.append(bind_dims(contract.inputs, sizes))
     dims = symbolic_dims(contract.inputs)
