@@ -65,6 +65,7 @@ def learn(
 
     Raises:
         Blocked: an encoder answered NaN or infinity to any of them.
+        ChildCrashed, ChildTimedOut, ChildTooLarge: an engine's process did not survive them.
     """
     reporter().started("learn")
     store = release.workspace.store
@@ -98,7 +99,7 @@ def _learn(
     contracts = {name: item.contract for name, item in exported.items()}
     branches = [branch for branch in pipeline.branches if branch.adapter is not None]
     wanted = {name: engines[name] for name in {branch.encoder for branch in branches}}
-    with loaded(wanted, contracts, workspace) as encoders:
+    with loaded(wanted, contracts, workspace, isolated=True) as encoders:
         embed = _Embedder(release, encoders)
         fitted = [embed.fit(branch, clean) for branch in branches]
     window = DriftWindow(
