@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from flows.compatibility.sides import Side, release_of
 from flows.locks import exclusive
 from flows.release.data import ingest, require_raw
-from flows.release.learn import TARGET_MODALITY
+from flows.release.fitting import TARGET_MODALITY
 from flows.release.media import RELEASED, spread_out
 from flows.retention import purge
 from flows.workspace import Workspace

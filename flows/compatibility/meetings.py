@@ -14,7 +14,7 @@ from flows.compatibility.items import Items
 from flows.compatibility.sides import Side, with_engine
 from flows.interruption import told_to_end
 from flows.progress import reporter
-from flows.release.learn import TARGET_MODALITY, held_out_of
+from flows.release.fitting import TARGET_MODALITY, held_out_of
 from flows.workspace import Workspace
 from services.children.errors import BuildCancelled, ChildCrashed, ChildTimedOut, ChildTooLarge
 from services.children.process import run_child

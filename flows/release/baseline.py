@@ -34,7 +34,7 @@ from validators.lineage.summary import LineageSummary
 
 MAX_FEEDS = 64
 """Items that two versions are compared on, spread over the data set. What breaks on fewer than one
-item in so many is seen where all are embedded: see `flows.release.learn`."""
+item in so many is seen where all are embedded: see `flows.release.fitting`."""
 
 
 def record_of_baseline(release: Release, baseline: Baseline) -> ReleaseRecord | None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,45 +12,23 @@ from prefect import task
 from safetensors.numpy import save
 
 from flows.progress import reporter
-from flows.release.encoding import Encoder, loaded
+from flows.release.encoding import loaded
+from flows.release.fitting import GATE, TARGET_MODALITY, Embedder, Fitted
 from flows.release.run import STEP, Release
-from flows.release.sources import factory_digest, load_factory
+from flows.release.sources import factory_digest
 from flows.release.values import Exported, Learned
-from services.fusion.adapters import load_adapter, to_unit
-from services.fusion.training import Pairs, TrainedAdapter, train_adapter
-from validators.compatibility.estimates import wilson_bounds
 from validators.contracts.bundle import BundledAsset, BundledEngine
-from validators.contracts.dataset import Dataset, Sample
-from validators.contracts.digest import canonical_json, digest_value
+from validators.contracts.dataset import Dataset
+from validators.contracts.digest import canonical_json
 from validators.contracts.encoder import encoder_fingerprint
-from validators.contracts.errors import BadInput
 from validators.contracts.origin import VectorOrigin
 from validators.contracts.pipeline import Branch, Pipeline
 from validators.contracts.verdict import Finding, Outcome, Verdict, conclude
 from validators.drift.window import DriftWindow, descriptors_of, write_window
 from validators.rehearsal.verdict import PairScores
 
-GATE = "recall"
-TARGET_MODALITY = "text"
-"""What adapters are fitted towards: captions are the labels of every pair."""
-
 SHUFFLE_SEED = 0
-HELD_OUT_SHARE = 0.3
-
-MAX_NAMED = 8
-"""Samples with broken answers that are named one by one; the rest is counted."""
-
 Array = npt.NDArray[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class _Fitted:
-    branch: Branch
-    adapter: TrainedAdapter
-    vectors: Array  # every paired sample in the common space, [N, D], unit norm
-    targets: Array  # their captions in the common space, likewise
-    samples: tuple[Sample, ...]
-    unseen: npt.NDArray[np.bool_]  # [N]: what the adapter was not fitted on
 
 
 @task(name="learn", **STEP)
@@ -100,7 +77,7 @@ def _learn(
     branches = [branch for branch in pipeline.branches if branch.adapter is not None]
     wanted = {name: engines[name] for name in {branch.encoder for branch in branches}}
     with loaded(wanted, contracts, workspace, isolated=True) as encoders:
-        embed = _Embedder(release, encoders)
+        embed = Embedder(release, encoders)
         fitted = [embed.fit(branch, clean) for branch in branches]
     window = DriftWindow(
         descriptors_of(clean),
@@ -121,112 +98,7 @@ def _learn(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Embedder:
-    """Runs samples through encoders and fits the maps between their spaces."""
-
-    release: Release
-    encoders: Mapping[str, Encoder]
-
-    def fit(self, branch: Branch, clean: Dataset) -> _Fitted:
-        assert branch.adapter is not None  # noqa: S101 chosen so by the caller
-        pairs = tuple(s for s in clean.samples if s.find(branch.modality) and _caption_of(s))
-        if not pairs:
-            raise BadInput(
-                f"no sample has both a caption and the modality {branch.modality}",
-                where=f"branches.{branch.modality}",
-                remedy="Add captioned samples, or leave the branch out.",
-            )
-        scores = dict(branch.adapter.options).get("scores")
-        outputs = sorted({branch.adapter.output, *([scores] if isinstance(scores, str) else [])})
-        raws = [self._raw(sample, branch.modality) for sample in pairs]
-        values = self.encoders[branch.encoder].over(raws, outputs, self._advanced(branch.modality))
-        self._require_finite(branch.encoder, pairs, values)
-        captions = [self._text(sample) for sample in pairs]
-        if branch.modality == TARGET_MODALITY:
-            targets = values[branch.adapter.output]
-        else:
-            targets = self._text_vectors(captions)
-            reader = self.release.pipeline.branch(TARGET_MODALITY).encoder
-            self._require_finite(reader, pairs, {"text": targets})
-        held_out = held_out_of(pairs)
-        adapter = train_adapter(
-            branch.adapter,
-            Pairs(values, targets, captions, held_out),
-            lambda: self._text_vectors(_class_names(branch)),
-        )
-        apply = load_adapter(adapter.entry, adapter.data)
-        return _Fitted(
-            branch, adapter, apply(values[adapter.entry.output]), to_unit(targets), pairs,
-            held_out if adapter.kind == "ridge" else np.ones(len(pairs), bool),
-        )  # fmt: skip
-
-    def _require_finite(
-        self, encoder: str, samples: Sequence[Sample], values: Mapping[str, Array]
-    ) -> None:
-        """Every paired sample passes here, so this is where one broken answer in 500 is seen.
-
-        Raises:
-            Blocked: answers that are not finite.
-        """
-        broken = find_broken(encoder, [sample.id for sample in samples], values)
-        if broken is not None:
-            self.release.gate(conclude(GATE, [broken], examined=len(samples)))
-
-    def _raw(self, sample: Sample, modality: str) -> bytes | str:
-        return self._text(sample) if modality == TARGET_MODALITY else self._bytes(sample, modality)
-
-    def _text(self, sample: Sample) -> str:
-        return self._bytes(sample, TARGET_MODALITY).decode()
-
-    def _bytes(self, sample: Sample, modality: str) -> bytes:
-        media = sample.find(modality)
-        assert media is not None  # noqa: S101 pairs have both
-        return self.release.workspace.store.get(media.digest)
-
-    def _text_vectors(self, texts: Sequence[str]) -> Array:
-        branch = self.release.pipeline.branch(TARGET_MODALITY)
-        assert branch.adapter is not None  # noqa: S101 the composition check requires it
-        output = branch.adapter.output
-        return self.encoders[branch.encoder].over(texts, [output], self._advanced("captions"))[
-            output
-        ]
-
-    def _advanced(self, what: str) -> Callable[[int, int], None]:
-        return lambda done, total: reporter().advanced("learn", done, total, what)
-
-
-def find_broken(
-    encoder: str, samples: Sequence[str], values: Mapping[str, Array]
-) -> Finding | None:
-    """FAIL, which nothing waives, where any output of a sample holds NaN or infinity."""
-    broken = np.zeros(len(samples), bool)
-    for rows in values.values():
-        broken |= ~np.isfinite(rows.reshape(len(rows), -1)).all(axis=1)
-    if not broken.any():
-        return None
-    names = [name for name, hit in zip(samples, broken, strict=True) if hit]
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    low, high = wilson_bounds(len(names) / len(samples), len(samples))
-    return Finding(
-        GATE, "not-finite", encoder, Outcome.FAIL,
-        f"{len(names)} of {len(samples)} samples ({low:.2%} to {high:.2%}) with NaN or infinity: "
-        f"{', '.join(names[:MAX_NAMED])}{more}",
-        "finite answers to all samples",
-        "Run these samples through the encoder layer by layer, and mend it or its precision.",
-        waivable=False,
-    )  # fmt: skip
-
-
-def held_out_of(pairs: Sequence[Sample]) -> npt.NDArray[np.bool_]:
-    """[N]: what no fit may see: by the tag `split`, or where no sample has one, by content."""
-    if any("split" in sample.tag_map() for sample in pairs):
-        return np.array([sample.tag_map().get("split") == "held-out" for sample in pairs])
-    shares = [int(digest_value("split", sample.media)[7:15], 16) / 2**32 for sample in pairs]
-    return np.array([share < HELD_OUT_SHARE for share in shares])
-
-
-def _alignment(fitted: Sequence[_Fitted]) -> PairScores:
+def _alignment(fitted: Sequence[Fitted]) -> PairScores:
     """Cosines of unseen pairs, and of each item with another one's caption.
 
     The other one is drawn: neighbours in id order are often of one kind.
@@ -244,11 +116,7 @@ def _alignment(fitted: Sequence[_Fitted]) -> PairScores:
     return PairScores(tuple(matched), tuple(shuffled))
 
 
-def _caption_of(sample: Sample) -> bool:
-    return sample.find(TARGET_MODALITY) is not None
-
-
-def _resolved(pipeline: Pipeline, fitted: Sequence[_Fitted]) -> tuple[Branch, ...]:
+def _resolved(pipeline: Pipeline, fitted: Sequence[Fitted]) -> tuple[Branch, ...]:
     """The branches with the adapters that were really made: `auto` becomes what it chose."""
     entries = {item.branch.modality: item.adapter.entry for item in fitted}
     return tuple(
@@ -259,7 +127,7 @@ def _resolved(pipeline: Pipeline, fitted: Sequence[_Fitted]) -> tuple[Branch, ..
 
 def _catalogue(
     release: Release,
-    fitted: Sequence[_Fitted],
+    fitted: Sequence[Fitted],
     exported: Mapping[str, Exported],
     engines: Mapping[str, BundledEngine],
 ) -> list[BundledAsset]:
@@ -290,7 +158,7 @@ def _catalogue(
     ]
 
 
-def _judge(pipeline: Pipeline, fitted: Sequence[_Fitted]) -> Verdict:
+def _judge(pipeline: Pipeline, fitted: Sequence[Fitted]) -> Verdict:
     """FAIL where a map does not beat chance by the pipeline's factor."""
     limit = pipeline.gates.recall_over_chance
     findings, metrics = [], dict[str, float]()
@@ -321,17 +189,3 @@ def _class_lists(pipeline: Pipeline) -> list[str]:
         if branch.adapter is not None
         and isinstance(location := dict(branch.adapter.options).get("classes"), str)
     ]
-
-
-def _class_names(branch: Branch) -> Sequence[str]:
-    location = dict(branch.adapter.options).get("classes") if branch.adapter else None
-    if not isinstance(location, str):
-        raise BadInput(
-            "too few pairs to learn a map, and no class names to do without one",
-            where=f"branches.{branch.modality}.adapter.options.classes",
-            remedy="Name a function that returns the class names, as package.module:function.",
-        )
-    names = load_factory(location)()
-    if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
-        raise BadInput("class names are a tuple of texts", where=location)
-    return names

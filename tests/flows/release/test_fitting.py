@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from flows.release.learn import find_broken
+from flows.release.fitting import find_broken
 from validators.contracts.verdict import Outcome
 
 SAMPLES = [f"sample-{at}" for at in range(500)]
