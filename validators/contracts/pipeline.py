@@ -145,6 +145,7 @@ class GateSettings:
 
     drift_false_alarm_rate: float = 0.01
     drift_minimum_samples: int = 30
+    drift_record: float = 0.1
     privacy_policy: str = "gdpr-default"
     compatibility_linf: float = 0.03
     parity: tuple[tuple[Precision, Tolerance], ...] = ()
@@ -156,6 +157,21 @@ class GateSettings:
     def tolerance(self, precision: Precision) -> Tolerance:
         """What the parity gate accepts of this precision."""
         return dict(self.parity).get(precision, TOLERANCES[precision])
+
+
+@dataclass(frozen=True, slots=True)
+class AlertSettings:
+    """When drift in live traffic alarms, whom it tells, and what follows: rebuild, review, none.
+
+    `drifted` of the latest `windows` have to have drifted.
+    """
+
+    windows: int = 3
+    drifted: int = 2
+    cooldown_s: float = 3600.0
+    alertmanager: str | None = None
+    webhook: str | None = None
+    on_alarm: str = "review"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +207,7 @@ class Pipeline:
     gates: GateSettings
     deployment: Deployment
     schedules: tuple[tuple[str, str], ...] = ()
+    alerts: AlertSettings = field(default_factory=AlertSettings)
 
     def encoder(self, name: str) -> EncoderEntry:
         for entry in self.encoders:

@@ -8,6 +8,7 @@ from validators.contracts.engine import TOLERANCES, Precision, Tolerance
 from validators.contracts.modality import DEFAULT_MODALITIES, Modality
 from validators.contracts.pipeline import (
     AdapterEntry,
+    AlertSettings,
     Answer,
     BackendPlan,
     Branch,
@@ -59,6 +60,7 @@ def build_pipeline(document: PipelineDocument) -> Pipeline:
         gates=_gates(document.gates),
         deployment=_deployment(document.deploy),
         schedules=tuple(sorted(document.schedules.items())),
+        alerts=AlertSettings(**document.alerts.model_dump()),
     )  # fmt: skip
 
 
@@ -133,6 +135,7 @@ def _gates(section: GatesSection) -> GateSettings:
     return GateSettings(
         drift_false_alarm_rate=section.drift.false_alarm_rate,
         drift_minimum_samples=section.drift.minimum_samples,
+        drift_record=section.drift.record,
         privacy_policy=section.privacy.policy,
         compatibility_linf=section.compatibility.linf,
         parity=_tolerances(section.parity),

@@ -26,6 +26,7 @@ FORMS: Mapping[str, str] = {
     form.TARGET: "host, or a GPU generation such as SM89",
     form.FINDING: "gate/code/subject, as a verdict prints it",
     form.DAY: "a day such as 2030-01-31",
+    form.RECEIVER: "an https address, or http of this machine: no user, no password",
 }
 """How each pattern of the schema is said."""
 

@@ -12,6 +12,10 @@ class DriftSection(Section):
         "Share of windows of unchanged data that may alarm.", 0.01, unit="share", gt=0, lt=1
     )
     minimum_samples: int = key("Fewer than this decide nothing.", 30, ge=2)
+    record: float = key(
+        "Share of live requests of which vectors and measures may be recorded; 0: none.",
+        0.1, unit="share",
+    )  # fmt: skip
 
 
 class PrivacySection(Section):

@@ -21,6 +21,9 @@ TARGET = r"^(host|SM[0-9]{2,3})$"
 FINDING = r"^[^/\s]+/[^/\s]+/\S.*$"
 DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 FACTORY = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
+RECEIVER = (
+    r"^(https://[A-Za-z0-9.-]+|http://(127\.0\.0\.1|localhost|\[::1\]))(:[0-9]{1,5})?(/[!-~]*)?$"
+)
 MAX_DIM = 2**31 - 1
 ONE, LISTED, MAPPED = "as one", "as a list", "as a mapping"
 READINGS = (ONE, LISTED, MAPPED)

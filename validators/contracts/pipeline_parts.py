@@ -13,6 +13,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from validators.contracts.modality import DEFAULT_MODALITIES
+from validators.contracts.pipeline_alerts_schema import AlertsSection
 from validators.contracts.pipeline_encoder_schema import EncoderSection
 from validators.contracts.pipeline_gates_schema import WaiverSection
 from validators.contracts.pipeline_keys import Section
@@ -44,6 +45,7 @@ class Parts:
     backends: Mapping[int, BackendSection] | None
     waivers: Mapping[int, WaiverSection]
     schedules: Mapping[str, str]
+    alerts: AlertsSection | None
 
     def modality_names(self) -> list[str]:
         return sorted({item.name for item in DEFAULT_MODALITIES} | set(self.modalities))
@@ -70,6 +72,7 @@ def parts_of(value: Mapping[str, object]) -> Parts:
         backends=_backends(value),
         waivers=_listed(WaiverSection, gates.get("waivers") if isinstance(gates, Mapping) else []),
         schedules=_texts(value.get("schedules")),
+        alerts=_read(AlertsSection, value.get("alerts", {})),
     )
 
 

@@ -326,6 +326,16 @@ def _check_schedules(parts: Parts) -> Iterator[Complaint]:
             )
 
 
+def _check_alerts(parts: Parts) -> Iterator[Complaint]:
+    alerts = parts.alerts
+    if alerts is not None and alerts.drifted > alerts.windows:
+        yield Complaint(
+            ("alerts", "drifted"),
+            f"alerts.drifted is {alerts.drifted}, of only {alerts.windows} windows.",
+            f"Write drifted: {alerts.windows} or less.",
+        )
+
+
 _RULES: tuple[Callable[[Parts], Iterator[Complaint]], ...] = (
     _check_objectives,
     _check_modalities,
@@ -338,4 +348,5 @@ _RULES: tuple[Callable[[Parts], Iterator[Complaint]], ...] = (
     _check_rollout,
     _check_waivers,
     _check_schedules,
+    _check_alerts,
 )

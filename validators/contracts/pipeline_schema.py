@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from validators.contracts.pipeline_alerts_schema import AlertsSection
 from validators.contracts.pipeline_encoder_schema import EncoderSection
 from validators.contracts.pipeline_gates_schema import GatesSection
 from validators.contracts.pipeline_keys import (
@@ -187,6 +188,7 @@ class PipelineDocument(Section):
     schedules: dict[Literal[FLOWS], str] = key(  # type: ignore[valid-type]
         "Flow to a five-field cron expression, in UTC.", {}
     )
+    alerts: AlertsSection = section("When live drift alarms, and whom it tells.", AlertsSection)
 
 
 def pipeline_schema() -> dict[str, Any]:

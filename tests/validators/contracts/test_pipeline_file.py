@@ -190,6 +190,13 @@ def test_what_has_no_default_is_asked_for(key: str) -> None:
         (["gates"], {"waivers": [{"finding": "all", "owner": "o", "reason": "r",
                                   "until": "2031-02-28"}]},
          "gates.waivers[0].finding", "another form", "gate/code/subject"),
+        # alerts
+        (["alerts"], {"drifted": 4}, "alerts.drifted", "of only 3 windows", "drifted: 3"),
+        (["alerts"], {"webhook": "http://example.org/hook"},
+         "alerts.webhook", "another form", "https address"),
+        (["alerts"], {"webhook": "https://me:secret@example.org/"},
+         "alerts.webhook", "another form", "no password"),
+        (["alerts"], {"on_alarm": "restart"}, "alerts.on_alarm", "one of its choices", "rebuild"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_named_with_what_to_write(
