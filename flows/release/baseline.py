@@ -29,7 +29,7 @@ from validators.contracts.encoder import EncoderContract, encoder_fingerprint
 from validators.contracts.ports import Tensors
 from validators.contracts.verdict import Outcome, Verdict, conclude
 from validators.drift.gate import DriftSettings, assess_drift
-from validators.drift.window import read_window
+from validators.drift.window_file import read_window
 from validators.lineage.summary import LineageSummary
 
 MAX_FEEDS = 64

@@ -40,7 +40,8 @@ class Fitted:
 
     branch: Branch
     adapter: TrainedAdapter
-    vectors: Array  # every paired sample in the common space, [N, D], unit norm
+    raw: Array  # every paired sample as the encoder made it and the adapter reads it, [N, in]
+    vectors: Array  # in the common space, [N, D], unit norm
     targets: Array  # their captions in the common space, likewise
     samples: tuple[Sample, ...]
     unseen: npt.NDArray[np.bool_]  # [N]: what the adapter was not fitted on
@@ -86,8 +87,9 @@ class Embedder:
             lambda: self._text_vectors(_class_names(branch)),
         )
         apply = load_adapter(adapter.entry, adapter.data)
+        raw = values[adapter.entry.output]
         return Fitted(
-            branch, adapter, apply(values[adapter.entry.output]), to_unit(targets), pairs,
+            branch, adapter, raw, apply(raw), to_unit(targets), pairs,
             held_out if adapter.kind == "ridge" else np.ones(len(pairs), bool),
         )  # fmt: skip
 

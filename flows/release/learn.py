@@ -12,6 +12,7 @@ from prefect import task
 from safetensors.numpy import save
 
 from flows.progress import reporter
+from flows.release.drift_window import make_window, origins_of
 from flows.release.encoding import loaded
 from flows.release.fitting import GATE, TARGET_MODALITY, Embedder, Fitted
 from flows.release.run import STEP, Release
@@ -20,11 +21,10 @@ from flows.release.values import Exported, Learned
 from validators.contracts.bundle import BundledAsset, BundledEngine
 from validators.contracts.dataset import Dataset
 from validators.contracts.digest import canonical_json
-from validators.contracts.encoder import encoder_fingerprint
 from validators.contracts.origin import VectorOrigin
 from validators.contracts.pipeline import Branch, Pipeline
 from validators.contracts.verdict import Finding, Outcome, Verdict, conclude
-from validators.drift.window import DriftWindow, descriptors_of, write_window
+from validators.drift.window_file import write_window
 from validators.rehearsal.verdict import PairScores
 
 SHUFFLE_SEED = 0
@@ -79,16 +79,14 @@ def _learn(
     with loaded(wanted, contracts, workspace, isolated=True) as encoders:
         embed = Embedder(release, encoders)
         fitted = [embed.fit(branch, clean) for branch in branches]
-    window = DriftWindow(
-        descriptors_of(clean),
-        {item.branch.modality: np.asarray(item.vectors, np.float32) for item in fitted},
-    )
+    origins = origins_of(fitted, exported, engines)
+    window = make_window(clean, fitted, exported, origins)
     assets = [
         _asset(release, f"adapter-{item.branch.modality}.safetensors", item.adapter.data)
         for item in fitted
         if item.adapter.data is not None
     ]
-    assets += _catalogue(release, fitted, exported, engines)
+    assets += _catalogue(release, fitted, origins)
     return Learned(
         assets=tuple(assets),
         branches=_resolved(pipeline, fitted),
@@ -126,10 +124,7 @@ def _resolved(pipeline: Pipeline, fitted: Sequence[Fitted]) -> tuple[Branch, ...
 
 
 def _catalogue(
-    release: Release,
-    fitted: Sequence[Fitted],
-    exported: Mapping[str, Exported],
-    engines: Mapping[str, BundledEngine],
+    release: Release, fitted: Sequence[Fitted], origins: Mapping[str, VectorOrigin]
 ) -> list[BundledAsset]:
     """What retrieval chooses from: the items of the branches other than the text itself.
 
@@ -146,11 +141,6 @@ def _catalogue(
         for sample in item.samples
         if (media := sample.find(TARGET_MODALITY)) is not None
     ]
-    origins = {}
-    for item in fitted:
-        made, engine = exported[item.branch.encoder], engines[item.branch.encoder]
-        fingerprint = encoder_fingerprint(made.contract, made.onnx)
-        origins[item.branch.modality] = VectorOrigin(fingerprint, engine.engine)
     return [
         _asset(release, "catalogue.safetensors", save({"vectors": vectors})),
         _asset(release, "catalogue.json", canonical_json(entries)),

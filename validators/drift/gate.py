@@ -23,7 +23,7 @@ from validators.drift.permutation import (
     permutations_for,
     rejected,
 )
-from validators.drift.window import DriftWindow
+from validators.drift.window import DriftWindow, take
 
 GATE = "drift"
 Array = npt.NDArray[Any]
@@ -58,6 +58,8 @@ class _Pair:
     @property
     def constant(self) -> bool:
         """One value throughout the pooled sample: nothing to test, and no share of the rate."""
+        if not len(self.reference):
+            return True
         first = self.reference[0]
         return bool((self.reference == first).all() and (self.current == first).all())
 
@@ -126,10 +128,10 @@ def _compare(pair: _Pair, permutations: int, rules: DriftSettings) -> TwoSample:
 
 def _pairs(reference: DriftWindow, current: DriftWindow, rules: DriftSettings) -> Iterator[_Pair]:
     for name in sorted({*reference.descriptors} & {*current.descriptors}):
-        scalars = reference.descriptors[name], current.descriptors[name]
+        scalars = reference.descriptors[name].observed(), current.descriptors[name].observed()
         yield _Pair(name, *scalars, rules.scalar_effect)
     for name in sorted({*reference.embeddings} & {*current.embeddings}):
-        vectors = reference.embeddings[name], current.embeddings[name]
+        vectors = reference.embeddings[name].vectors, current.embeddings[name].vectors
         yield _Pair(_embedding(name), *vectors, rules.vector_effect)
 
 
@@ -200,21 +202,9 @@ def _halves(window: DriftWindow, seed: int) -> tuple[DriftWindow, DriftWindow]:
     """Two random halves, the same for the same seed.
 
     Chance alone is fair to every order: of samples that take turns, every other one is all alike.
-    Features of one length are of the same samples and are split alike.
     """
-    first, second = (_half(window, seed, which) for which in (0, 1))
-    return first, second
-
-
-def _half(window: DriftWindow, seed: int, which: int) -> DriftWindow:
-    def rows(count: int) -> Array:
-        order = np.random.default_rng((seed, count)).permutation(count)
-        return np.sort(order[which::2])
-
-    return DriftWindow(
-        {name: values[rows(len(values))] for name, values in window.descriptors.items()},
-        {name: vectors[rows(len(vectors))] for name, vectors in window.embeddings.items()},
-    )
+    order = np.random.default_rng(seed).permutation(window.rows)
+    return take(window, order[::2]), take(window, order[1::2])
 
 
 def _thin(values: Array, limit: int) -> Array:

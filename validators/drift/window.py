@@ -1,96 +1,129 @@
-"""A window of data, as drift sees it: scalar descriptors and an embedding per modality."""
+"""A window of data, as drift sees it: rows with descriptors, categories, embeddings and lineage.
+
+A recorder keeps `rows` of the `seen` items of a time span. Every column has one entry a row, absent
+where the row has none; an embedding has the rows of its vectors, so that two modalities of one row
+form a pair. `window_file` writes and reads it, the digest of those bytes is its name.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from safetensors import SafetensorError
-from safetensors.numpy import load, save
 
-from validators.contracts.dataset import Dataset
-from validators.contracts.errors import BadInput, Refused
+from validators.contracts.errors import BadInput
+from validators.drift.columns import (
+    Categories,
+    Codes,
+    Embedded,
+    Scalars,
+    as_rows,
+)
 
-MAX_WINDOW_BYTES = 1024 * 1024 * 1024
-_DESCRIPTOR, _EMBEDDING = "descriptor/", "embedding/"
+Times = npt.NDArray[np.int64]
 
-Vector = npt.NDArray[np.float64]
-Matrix = npt.NDArray[np.float32]
+FORMAT = 2
+MAX_ROWS = 1_000_000
+MAX_COLUMNS = 512
+"""Of each kind."""
+MAX_NAME = 128
+MAX_TAG_WORDS = 64
+"""Slices of one lineage tag; what is rarer is one slice together."""
 
 
 @dataclass(frozen=True, slots=True)
 class DriftWindow:
-    """Descriptors `{name: [n]}` (each of its own length) and embeddings `{modality: [N, D]}`."""
+    """`rows` kept of `seen` items.
 
-    descriptors: Mapping[str, Vector] = field(default_factory=dict)
-    embeddings: Mapping[str, Matrix] = field(default_factory=dict)
+    `descriptors`, `categories` and `tags` (lineage: sensor, lighting, source) are columns of `rows`
+    entries by name; `embeddings` are by modality. `times_ms` [rows] is when each item was recorded
+    and `recordings` [rows] numbers what it is part of (a video, a session): rows of one recording
+    are alike and are moved together by the tests. `format` 1 has no rows in common between its
+    columns and no origins.
+    """
+
+    rows: int
+    descriptors: Mapping[str, Scalars] = field(default_factory=dict)
+    categories: Mapping[str, Categories] = field(default_factory=dict)
+    embeddings: Mapping[str, Embedded] = field(default_factory=dict)
+    tags: Mapping[str, Categories] = field(default_factory=dict)
+    times_ms: Times | None = None
+    recordings: Codes | None = None
+    from_ms: int | None = None
+    until_ms: int | None = None
+    seen: int = -1  # -1: as many as were kept
+    format: int = FORMAT
 
     def __post_init__(self) -> None:
-        for name, values in self.descriptors.items():
-            _require(name, values, rank=1)
-        for name, vectors in self.embeddings.items():
-            _require(name, vectors, rank=2)
+        if self.seen < 0:
+            object.__setattr__(self, "seen", self.rows)
+        if not 0 <= self.rows <= MAX_ROWS or self.rows > self.seen:
+            raise BadInput(
+                f"a drift window keeps at most {MAX_ROWS} rows, and no more than were seen",
+                remedy="Record a sample of the rows.",
+            )
+        for kind, columns in self.columns().items():
+            if len(columns) > MAX_COLUMNS:
+                raise BadInput(f"a drift window has at most {MAX_COLUMNS} {kind}")
+            for name, column in columns.items():
+                self._check(kind, name, column)
+        for name, values in (("times_ms", self.times_ms), ("recordings", self.recordings)):
+            if values is not None and values.shape != (self.rows,):
+                raise BadInput(f"a drift window has one entry of {name} a row", where=name)
 
+    def columns(self) -> dict[str, Mapping[str, Scalars | Categories | Embedded]]:
+        """All columns by kind."""
+        return {
+            "descriptors": self.descriptors, "categories": self.categories,
+            "embeddings": self.embeddings, "tags": self.tags,
+        }  # fmt: skip
 
-def descriptors_of(dataset: Dataset) -> dict[str, Vector]:
-    """Every measure as `image.brightness` and the like, and `presence.<modality>` as 0 or 1."""
-    modalities = sorted({media.modality for sample in dataset.samples for media in sample.media})
-    gathered: dict[str, list[float]] = defaultdict(list)
-    for sample in dataset.samples:
-        for modality in modalities:
-            media = sample.find(modality)
-            gathered[f"presence.{modality}"].append(float(media is not None))
-            for name, value in media.measures if media else ():
-                gathered[f"{modality}.{name}"].append(value)
-    return {name: np.asarray(values, dtype=np.float64) for name, values in gathered.items()}
+    @property
+    def share(self) -> float:
+        """The part of what was seen that was kept."""
+        return self.rows / self.seen if self.seen else 1.0
 
-
-def write_window(window: DriftWindow) -> bytes:
-    """The window as safetensors bytes; the same window always gives the same bytes."""
-    tensors: dict[str, npt.NDArray[Any]] = {}
-    for name in sorted(window.descriptors):
-        tensors[_DESCRIPTOR + name] = np.ascontiguousarray(window.descriptors[name], np.float64)
-    for name in sorted(window.embeddings):
-        tensors[_EMBEDDING + name] = np.ascontiguousarray(window.embeddings[name], np.float32)
-    return bytes(save(tensors))
-
-
-def read_window(data: bytes) -> DriftWindow:
-    """The window that `write_window` wrote.
-
-    Raises:
-        Refused: not safetensors, too large, or holding anything that is no window.
-    """
-    if len(data) > MAX_WINDOW_BYTES:
-        raise Refused(f"a drift window of {len(data)} bytes is too large")
-    try:
-        tensors = load(data)
-    except (SafetensorError, ValueError, KeyError) as error:
-        raise Refused(
-            "not a drift window", remedy="Measure the window again; it was damaged."
-        ) from error
-    descriptors, embeddings = {}, {}
-    for name, values in tensors.items():
-        if name.startswith(_DESCRIPTOR) and values.dtype == np.float64:
-            descriptors[name.removeprefix(_DESCRIPTOR)] = values
-        elif name.startswith(_EMBEDDING) and values.dtype == np.float32:
-            embeddings[name.removeprefix(_EMBEDDING)] = values
+    def _check(self, kind: str, name: str, column: Scalars | Categories | Embedded) -> None:
+        if not 0 < len(name) <= MAX_NAME:
+            raise BadInput(f"a name of {kind} has 1 to {MAX_NAME} characters", where=name[:80])
+        if isinstance(column, Embedded):
+            fits = not len(column) or int(column.rows[-1]) < self.rows
         else:
-            raise Refused("a drift window holds a tensor of another kind", where=name[:80])
-    try:
-        return DriftWindow(descriptors, embeddings)
-    except BadInput as error:
-        raise Refused("a drift window holds unusable numbers", where=error.where) from error
+            fits = len(column) == self.rows
+        if not fits:
+            raise BadInput(
+                f"{kind}.{name} does not fit a drift window of {self.rows} rows", where=name,
+                remedy="Give each column one entry a row, absent where nothing was measured.",
+            )  # fmt: skip
 
 
-def _require(name: str, values: npt.NDArray[Any], *, rank: int) -> None:
-    if values.ndim != rank or not np.isfinite(values).all():
-        raise BadInput(
-            f"a drift window's {name} is not a finite array of rank {rank}",
-            where=name,
-            remedy="Leave out what was not measured; never send NaN.",
-        )
+def take(window: DriftWindow, rows: npt.ArrayLike) -> DriftWindow:
+    """Some rows of a window, in increasing order; `seen` stays what the recorder saw."""
+    chosen = np.unique(as_rows(rows))
+
+    def some(columns: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: column.take(chosen) for name, column in columns.items()}
+
+    return DriftWindow(
+        rows=len(chosen),
+        descriptors=some(window.descriptors),
+        categories=some(window.categories),
+        embeddings=some(window.embeddings),
+        tags=some(window.tags),
+        times_ms=None if window.times_ms is None else window.times_ms[chosen],
+        recordings=None if window.recordings is None else window.recordings[chosen],
+        from_ms=window.from_ms,
+        until_ms=window.until_ms,
+        seen=window.seen,
+        format=window.format,
+    )
+
+
+def sample(window: DriftWindow, limit: int, seed: int = 0) -> DriftWindow:
+    """At most `limit` rows, drawn by chance."""
+    if window.rows <= limit:
+        return window
+    return take(window, np.random.default_rng(seed).permutation(window.rows)[:limit])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests.validators.drift.windows import make_window
 from validators.contracts.verdict import Outcome
 from validators.drift.gate import DriftSettings, assess_drift
 from validators.drift.window import DriftWindow
@@ -27,7 +28,7 @@ def window(
     descriptors["count"] = generator.poisson(3, size=size).astype(np.float64)
     embedding = generator.normal(size=(size, 16)).astype(np.float32)
     embedding[:, 0] += shift
-    return DriftWindow(descriptors, {"image": embedding})
+    return make_window(descriptors, {"image": embedding})
 
 
 def false_alarms(windows: int, size: int) -> int:
@@ -80,8 +81,8 @@ def test_the_drifted_feature_is_named_with_its_effect() -> None:
 
 def test_a_tiny_shift_in_a_huge_window_is_no_drift() -> None:
     generator = np.random.default_rng(9)
-    reference = DriftWindow({"x": generator.normal(size=20_000)})
-    current = DriftWindow({"x": generator.normal(0.1, size=20_000)})
+    reference = make_window({"x": generator.normal(size=20_000)})
+    current = make_window({"x": generator.normal(0.1, size=20_000)})
     settings = DriftSettings(maximum_samples=20_000, false_alarm_rate=0.05)
     verdict = assess_drift(reference, current, settings)
     assert dict(verdict.metrics)["p.x"] < 0.05
@@ -96,15 +97,15 @@ def test_too_few_samples_decide_nothing() -> None:
 
 
 def test_a_feature_of_one_value_passes_without_a_test() -> None:
-    constant = DriftWindow({"presence.image": np.ones(50)})
+    constant = make_window({"presence.image": np.ones(50)})
     verdict = assess_drift(constant, constant, FAST)
     assert verdict.outcome is Outcome.PASS
     assert dict(verdict.metrics)["tested"] == 0
 
 
 def test_a_feature_missing_on_one_side_is_inconclusive() -> None:
-    one = DriftWindow({"x": np.arange(50.0), "y": np.arange(50.0)})
-    other = DriftWindow({"x": np.arange(50.0)})
+    one = make_window({"x": np.arange(50.0), "y": np.arange(50.0)})
+    other = make_window({"x": np.arange(50.0)})
     for pair in ((one, other), (other, one)):
         verdict = assess_drift(*pair, FAST)
         assert verdict.outcome is Outcome.INCONCLUSIVE
@@ -112,13 +113,13 @@ def test_a_feature_missing_on_one_side_is_inconclusive() -> None:
 
 
 def test_embeddings_of_two_dimensions_are_an_error() -> None:
-    one = DriftWindow({}, {"image": np.zeros((50, 8), np.float32)})
-    other = DriftWindow({}, {"image": np.zeros((50, 9), np.float32)})
+    one = make_window({}, {"image": np.zeros((50, 8), np.float32)})
+    other = make_window({}, {"image": np.zeros((50, 9), np.float32)})
     assert assess_drift(one, other, FAST).outcome is Outcome.ERROR
 
 
 def test_an_empty_window_is_inconclusive() -> None:
-    assert assess_drift(DriftWindow(), DriftWindow(), FAST).outcome is Outcome.INCONCLUSIVE
+    assert assess_drift(DriftWindow(0), DriftWindow(0), FAST).outcome is Outcome.INCONCLUSIVE
 
 
 def test_the_first_release_warns_and_checks_its_own_halves() -> None:
@@ -131,7 +132,7 @@ def test_the_first_release_warns_and_checks_its_own_halves() -> None:
 def test_a_first_release_of_samples_that_take_turns_has_not_drifted(period: int) -> None:
     colour = np.arange(80) % period
     images = np.eye(16, dtype=np.float32)[colour]
-    turns = DriftWindow({"image.brightness": colour.astype(np.float64)}, {"image": images})
+    turns = make_window({"image.brightness": colour.astype(np.float64)}, {"image": images})
     verdict = assess_drift(None, turns, FAST)
     assert verdict.outcome is Outcome.WARN
     assert [item.code for item in verdict.findings] == ["first-release"]
@@ -139,7 +140,7 @@ def test_a_first_release_of_samples_that_take_turns_has_not_drifted(period: int)
 
 def test_the_halves_follow_the_seed_and_keep_a_sample_together() -> None:
     values = np.arange(60.0)
-    one = DriftWindow({"x": values, "y": values}, {"image": values[:, None].astype(np.float32)})
+    one = make_window({"x": values, "y": values}, {"image": values[:, None].astype(np.float32)})
     verdicts = [assess_drift(None, one, replace(FAST, seed=seed)) for seed in (3, 3, 4)]
     assert verdicts[0] == verdicts[1] != verdicts[2]
     effects = [dict(verdict.metrics) for verdict in verdicts]

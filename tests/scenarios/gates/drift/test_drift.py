@@ -3,23 +3,20 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
+from tests.validators.drift.windows import make_window
 from validators.contracts.verdict import GatePolicy, Outcome
 from validators.drift.gate import assess_drift
-from validators.drift.window import DriftWindow, read_window, write_window
+from validators.drift.window import DriftWindow
+from validators.drift.window_file import read_window, write_window
 
 HERE = Path(__file__).parent
 
 
 def window(name: str) -> DriftWindow:
     written = json.loads((HERE / f"{name}.json").read_text(encoding="utf-8"))
-    made = DriftWindow(
-        {name: np.asarray(values, np.float64) for name, values in written["descriptors"].items()},
-        {name: np.asarray(rows, np.float32) for name, rows in written["embeddings"].items()},
-    )
-    return read_window(write_window(made))
+    return read_window(write_window(make_window(written["descriptors"], written["embeddings"])))
 
 
 @pytest.mark.parametrize(
