@@ -192,6 +192,19 @@ class Deployment:
 
 
 @dataclass(frozen=True, slots=True)
+class IngestSettings:
+    """How recordings become samples: one every `sample_every_ms` of the common time base.
+
+    `offsets` is "repair" or "refuse": what is done with a track out of step. `tolerance_ms` are
+    the tracks whose tolerance is not the usual one.
+    """
+
+    sample_every_ms: float = 1000.0
+    offsets: str = "repair"
+    tolerance_ms: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Pipeline:
     """The user's file as one value."""
 
@@ -208,6 +221,7 @@ class Pipeline:
     deployment: Deployment
     schedules: tuple[tuple[str, str], ...] = ()
     alerts: AlertSettings = field(default_factory=AlertSettings)
+    ingest: IngestSettings = field(default_factory=IngestSettings)
 
     def encoder(self, name: str) -> EncoderEntry:
         for entry in self.encoders:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from validators.contracts.engine import TOLERANCES, Precision, Tolerance
-from validators.contracts.modality import DEFAULT_MODALITIES, Modality
+from validators.contracts.modality import DEFAULT_MODALITIES, Gap, Modality
 from validators.contracts.pipeline import (
     AdapterEntry,
     AlertSettings,
@@ -16,6 +16,7 @@ from validators.contracts.pipeline import (
     Deployment,
     Fusion,
     GateSettings,
+    IngestSettings,
     Pipeline,
     Review,
 )
@@ -27,6 +28,7 @@ from validators.contracts.pipeline_gates_schema import (
     ToleranceSection,
     WaiverSection,
 )
+from validators.contracts.pipeline_ingest_schema import IngestSection
 from validators.contracts.pipeline_rules import limits_of, own_spaces
 from validators.contracts.pipeline_schema import (
     BackendSection,
@@ -61,6 +63,7 @@ def build_pipeline(document: PipelineDocument) -> Pipeline:
         deployment=_deployment(document.deploy),
         schedules=tuple(sorted(document.schedules.items())),
         alerts=AlertSettings(**document.alerts.model_dump()),
+        ingest=_ingest(document.ingest),
     )  # fmt: skip
 
 
@@ -96,6 +99,14 @@ def _modality(base: Modality, section: ModalitySection | None) -> Modality:
         tolerance_ms=base.tolerance_ms if section.tolerance_ms is None else section.tolerance_ms,
         weight=base.weight if section.weight is None else section.weight,
         main=section.main,
+        gap=base.gap if section.gap is None else Gap(section.gap),
+        hold_ms=base.hold_ms if section.hold_ms is None else section.hold_ms,
+    )
+
+
+def _ingest(section: IngestSection) -> IngestSettings:
+    return IngestSettings(
+        section.sample_every_ms, section.offsets, tuple(sorted(section.tolerance_ms.items()))
     )
 
 

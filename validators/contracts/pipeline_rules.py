@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from validators.contracts.cron import find_cron_fault
 from validators.contracts.encoder_rules import encoder_complaints
+from validators.contracts.modality import DEFAULT_MODALITIES, NEVER_INTERPOLATED, Gap
 from validators.contracts.pipeline_complaints import Complaint, suggest
 from validators.contracts.pipeline_encoder_schema import EncoderSection, TensorSection
 from validators.contracts.pipeline_parts import Parts
@@ -93,6 +94,27 @@ def _check_modalities(parts: Parts) -> Iterator[Complaint]:
                 f"modalities.{name}.tolerance_ms is {item.tolerance_ms:g}, less than its jitter of "
                 f"{item.jitter_ms:g} ms: samples that are on time would be late.",
                 f"Write tolerance_ms: {item.jitter_ms:g} or more.",
+            )
+    yield from _check_gaps(parts)
+
+
+def _check_gaps(parts: Parts) -> Iterator[Complaint]:
+    built_in = {item.name: item.gap for item in DEFAULT_MODALITIES}
+    for name, item in parts.modalities.items():
+        if item is None:
+            continue
+        if item.gap == Gap.INTERPOLATE.value and name in NEVER_INTERPOLATED:
+            yield Complaint(
+                ("modalities", name, "gap"),
+                f"modalities.{name}.gap is interpolate, and there is nothing between two items of "
+                f"{name}: only numbers are interpolated.",
+                "Write gap: hold, drop or refuse.",
+            )
+        if item.hold_ms is not None and Gap(item.gap or built_in.get(name, Gap.DROP)) != Gap.HOLD:
+            yield Complaint(
+                ("modalities", name, "hold_ms"),
+                f"modalities.{name}.hold_ms is {item.hold_ms:g}, and its gap policy holds nothing.",
+                "Write gap: hold beside it, or leave hold_ms out.",
             )
 
 

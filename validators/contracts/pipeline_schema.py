@@ -14,6 +14,7 @@ from pydantic import Field
 from validators.contracts.pipeline_alerts_schema import AlertsSection
 from validators.contracts.pipeline_encoder_schema import EncoderSection
 from validators.contracts.pipeline_gates_schema import GatesSection
+from validators.contracts.pipeline_ingest_schema import IngestSection
 from validators.contracts.pipeline_keys import (
     FACTORY,
     SERVICE,
@@ -71,6 +72,12 @@ class ModalitySection(Section):
     )  # fmt: skip
     weight: float | None = key("Base share in the scheduler.", None, gt=0)
     main: bool = key("The channel that degradation protects; one at most.", False)
+    gap: Literal["interpolate", "drop", "hold", "refuse"] | None = key(
+        "What ingest does at a moment for which a recording has nothing of it: interpolate between "
+        "its neighbours (numbers only), drop it there, hold the last item, refuse the recording.",
+        None,
+    )
+    hold_ms: float | None = key("Most age of a held item.", None, unit="ms", gt=0)
 
 
 class DataSection(Section):
@@ -188,6 +195,7 @@ class PipelineDocument(Section):
     schedules: dict[Literal[FLOWS], str] = key(  # type: ignore[valid-type]
         "Flow to a five-field cron expression, in UTC.", {}
     )
+    ingest: IngestSection = section("How recordings become aligned samples.", IngestSection)
     alerts: AlertsSection = section("When live drift alarms, and whom it tells.", AlertsSection)
 
 
