@@ -18,6 +18,7 @@ from validators.contracts.engine import (
 )
 from validators.contracts.errors import NotFound
 from validators.contracts.modality import Modality
+from validators.contracts.quality import QualityRules
 from validators.contracts.slo import Slo
 from validators.contracts.verdict import Waiver
 
@@ -151,6 +152,7 @@ class GateSettings:
     parity: tuple[tuple[Precision, Tolerance], ...] = ()
     parity_task: float = 0.98
     quality_missing_rate: float = 0.05
+    quality: QualityRules = field(default_factory=QualityRules)
     recall_over_chance: float = 2.0
     waivers: tuple[Waiver, ...] = ()
 

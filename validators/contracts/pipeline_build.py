@@ -29,6 +29,7 @@ from validators.contracts.pipeline_gates_schema import (
     WaiverSection,
 )
 from validators.contracts.pipeline_ingest_schema import IngestSection
+from validators.contracts.pipeline_quality_schema import build_quality
 from validators.contracts.pipeline_rules import limits_of, own_spaces
 from validators.contracts.pipeline_schema import (
     BackendSection,
@@ -152,6 +153,7 @@ def _gates(section: GatesSection) -> GateSettings:
         parity=_tolerances(section.parity),
         parity_task=section.parity.task,
         quality_missing_rate=section.quality.missing_rate,
+        quality=build_quality(section.quality),
         recall_over_chance=section.recall.over_chance,
         waivers=tuple(_waiver(item) for item in section.waivers),
     )

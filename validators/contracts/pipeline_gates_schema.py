@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from validators.contracts.pipeline_keys import DAY, FINDING, Name, Section, Text, key, section
+from validators.contracts.pipeline_quality_schema import QualitySection
 
 
 class DriftSection(Section):
@@ -54,12 +55,6 @@ class ParitySection(Section):
     task: float = key(
         "Least share of the task's answers that a precision keeps.", 0.98, unit="share"
     )
-
-
-class QualitySection(Section):
-    """The data-quality gate."""
-
-    missing_rate: float = key("Most samples that may lack a modality.", 0.05, unit="share")
 
 
 class RecallSection(Section):
