@@ -1,4 +1,4 @@
-"""The shape of the `alerts` section of the user's file: when live drift alarms, and what follows."""
+"""The shape of the `alerts` section of the user's file: when live drift alarms, whom it tells."""
 
 from __future__ import annotations
 
