@@ -1,8 +1,8 @@
 """Chooses a precision from measurements. Pure; the order of the table's rows changes nothing.
 
 The fastest that passes parity on tensors and on the task; what is not faster beyond the spread of
-the rounds is not faster, and then the wider one is taken. Every other candidate is refused with its
-numbers.
+the rounds is not faster, and then the wider one is taken, as it is where the gain is small. Every
+other candidate is refused with its numbers.
 """
 
 from __future__ import annotations
@@ -26,6 +26,10 @@ from validators.precision.words import (
 
 TASK_FLOOR = 0.98
 """Least share of the source model's decisions that a narrower engine has to keep."""
+
+LEAST_GAIN = 0.05
+"""Share of the wider one's time that a narrower precision has to save: a deviation, however small
+and within its tolerance, is not taken for less."""
 
 
 def choose_precision(
@@ -83,13 +87,17 @@ def _fastest(passing: Sequence[PrecisionMeasurement], objective: Objective) -> P
     """
     widest = passing[0]
 
-    def beats(a: PrecisionMeasurement, b: PrecisionMeasurement) -> bool:
-        return a is not b and compare(a, b, objective).faster
-
-    standing = [row for row in passing if not any(beats(other, row) for other in passing)]
-    proven = [row for row in standing if row is widest or beats(row, widest)]
+    standing = [row for row in passing if not any(beats(it, row, objective) for it in passing)]
+    proven = [row for row in standing if row is widest or beats(row, widest, objective)]
     least = min(passing, key=lambda row: row.timing(objective).p50_ms)
     return (proven or standing or [least])[0]
+
+
+def beats(ours: PrecisionMeasurement, theirs: PrecisionMeasurement, objective: Objective) -> bool:
+    """Whether ours is faster beyond the noise, and where it is the narrower one, by enough."""
+    beside = compare(ours, theirs, objective)
+    narrower = WIDEST_FIRST.index(ours.precision) > WIDEST_FIRST.index(theirs.precision)
+    return beside.faster and (not narrower or beside.ratio <= 1 - LEAST_GAIN)
 
 
 def compare(
@@ -178,7 +186,7 @@ def _not_chosen(
             f"{beside.ratio:.3f} times the time of {chosen.precision.value} "
             f"({beside.low:.3f} to {beside.high:.3f})"
         )
-        code = "slower" if beside.slower else "within-spread"
+        code = "slower" if beside.slower else "small-gain" if beside.faster else "within-spread"
         yield Finding(
             GATE, code, _subject(table, row), Outcome.PASS, measured, "below 1",
             f"Do nothing: {chosen.precision.value} is deployed.",

@@ -11,7 +11,7 @@ from tests.validators.precision.tables import row, steady, table, task, timing
 from validators.contracts.digest import canonical_json
 from validators.contracts.engine import TOLERANCES, Precision
 from validators.contracts.verdict import Outcome
-from validators.precision.choice import TASK_FLOOR, choose_precision, compare
+from validators.precision.choice import LEAST_GAIN, TASK_FLOOR, beats, choose_precision
 from validators.precision.words import WIDEST_FIRST, Objective, PrecisionMeasurement
 
 FP32, BF16, INT8, INT4 = Precision.FP32, Precision.BF16, Precision.INT8, Precision.INT4
@@ -69,7 +69,7 @@ def test_what_another_passing_one_beats_is_never_chosen(rows: list[PrecisionMeas
     ours = next(item for item in rows if item.precision is chosen)
     for other in filter(passes, rows):
         if other is not ours:
-            assert not compare(other, ours, Objective.LATENCY).faster
+            assert not beats(other, ours, Objective.LATENCY)
 
 
 @given(tables)
@@ -80,7 +80,7 @@ def test_a_narrower_one_has_to_beat_the_widest_that_passes(
     passing = [item for p in WIDEST_FIRST for item in rows if item.precision is p and passes(item)]
     if chosen is not None and chosen is not passing[0].precision:
         ours = next(item for item in passing if item.precision is chosen)
-        assert compare(ours, passing[0], Objective.LATENCY).faster
+        assert beats(ours, passing[0], Objective.LATENCY)
 
 
 @given(tables, st.randoms())
@@ -112,6 +112,7 @@ def test_every_candidate_that_is_not_chosen_is_a_finding_with_its_numbers(
         ({FP32: 10.0, BF16: 5.0, INT8: 5.0}, BF16),  # a tie goes to the wider one
         ({FP32: 10.0, BF16: 12.0}, FP32),
         ({FP32: 10.0, BF16: 10.0}, FP32),
+        ({FP32: 10.0, BF16: 9.8}, FP32),  # always faster, and hardly
         ({INT8: 3.0}, INT8),
     ],
 )
@@ -128,6 +129,15 @@ def test_a_slower_precision_is_refused_with_the_measured_ratio() -> None:
     (finding,) = verdict.findings
     assert (finding.code, finding.outcome) == ("slower", Outcome.PASS)
     assert str(finding.measured).startswith("1.250 times the time of fp32")
+
+
+def test_a_small_gain_is_refused_with_the_measured_ratio() -> None:
+    _, verdict = choose_precision(
+        steady({FP32: 10.0, INT4: 10.0 * (1 - LEAST_GAIN / 2)}), TOLERANCES
+    )
+    (finding,) = verdict.findings
+    assert (finding.code, finding.outcome) == ("small-gain", Outcome.PASS)
+    assert str(finding.measured).startswith("0.975 times the time of fp32")
 
 
 def test_one_ahead_of_fp32_is_taken_where_its_wider_rival_only_ties_with_both() -> None:
