@@ -24,12 +24,12 @@ from validators.compatibility.verdict import GATE, assess_first_version
 from validators.compatibility.words import CompatibilitySettings
 from validators.contracts.bundle import Bundle, BundledEncoder, BundledEngine
 from validators.contracts.dataset import Dataset
-from validators.contracts.documents import load
 from validators.contracts.encoder import EncoderContract, encoder_fingerprint
 from validators.contracts.ports import Tensors
 from validators.contracts.verdict import Outcome, Verdict, conclude
 from validators.drift.gate import DriftSettings, assess_drift
 from validators.drift.window_file import read_window
+from validators.lineage.record import read_summary
 from validators.lineage.summary import LineageSummary
 
 MAX_FEEDS = 64
@@ -46,7 +46,7 @@ def record_of_baseline(release: Release, baseline: Baseline) -> ReleaseRecord | 
 def lineage_of(release: Release, record: ReleaseRecord | None) -> LineageSummary | None:
     if record is None:
         return None
-    return load(LineageSummary, release.workspace.store.get(record.lineage), where=record.lineage)
+    return read_summary(release.workspace.store.get(record.lineage), where=record.lineage)
 
 
 @task(name="drift", **STEP)

@@ -11,6 +11,7 @@ from tempfile import mkdtemp
 
 from prefect import task
 
+from flows.lineage.facts import checkpoints_of, digests_of, policy_name, preprocessing_of
 from flows.progress import reporter
 from flows.release.run import STEP, Baseline, Release
 from flows.release.sources import data_digest, load_factory
@@ -30,7 +31,8 @@ from validators.contracts.digest import Digest, canonical_json
 from validators.contracts.documents import load
 from validators.contracts.errors import BadInput, Conflict, ModalgateError
 from validators.contracts.verdict import Verdict
-from validators.lineage.gate import assess_lineage
+from validators.lineage.gate import LineageSettings, assess_lineage
+from validators.lineage.record import RECORD_FORMAT, DataChain, LineageRecord
 from validators.lineage.summary import LineageSummary, summarise
 from validators.privacy.gate import assess_privacy
 from validators.quality.gate import assess_quality
@@ -45,7 +47,7 @@ RAW_PREFIX, REHEARSAL_PREFIX = "raw-", "rehearsal-"
 def ingest(release: Release) -> Dataset:
     """Raw media into the quarantine, in one form, every unreadable row listed."""
     reporter().started("ingest")
-    source = data_digest(release.pipeline.data, release.base)
+    source = release.source = data_digest(release.pipeline.data, release.base)
     found = release.journal.perform(
         "ingest",
         {"source": source, "missing_rate": release.pipeline.gates.quality_missing_rate},
@@ -128,12 +130,42 @@ def check_quality(release: Release, clean: Dataset) -> None:
 
 @task(name="lineage", **STEP)
 def check_lineage(
-    release: Release, clean: Dataset, reference: LineageSummary | None, baseline: Baseline
+    release: Release,
+    raw: Dataset,
+    clean: Dataset,
+    reference: LineageSummary | None,
+    baseline: Baseline,
 ) -> Digest:
-    """Tags on every sample, and nothing that training never saw; the summary's digest."""
+    """Tags on every sample, and nothing that training never saw; the digest of what is kept of it.
+
+    Only counts decide here, so it is done again rather than recalled.
+    """
     reporter().started("lineage")
-    release.gate(assess_lineage(clean, reference, champion_exists=baseline.champion_exists))
-    return release.workspace.store.put(canonical_json(summarise(clean)))
+    pipeline, gates = release.pipeline, release.pipeline.gates
+    policy = load_policy(gates.privacy_policy)
+    done = preprocessing_of(raw, policy)
+    settings = LineageSettings(
+        minimum_samples=gates.drift_minimum_samples, false_alarm_rate=gates.drift_false_alarm_rate
+    )
+    release.gate(
+        assess_lineage(
+            clean,
+            reference,
+            champion_exists=baseline.champion_exists,
+            settings=settings,
+            preprocessing=digests_of(done),
+        )
+    )
+    source = release.source or data_digest(pipeline.data, release.base)
+    chain = DataChain(
+        source, f"{pipeline.data.kind} {pipeline.data.location}", raw.digest, policy_name(policy),
+        clean.digest,
+    )  # fmt: skip
+    record = LineageRecord(
+        RECORD_FORMAT, summarise(clean, digests_of(done)), chain, done,
+        checkpoints_of(pipeline, release.base),
+    )  # fmt: skip
+    return release.workspace.store.put(canonical_json(record))
 
 
 def texts_of(release: Release, clean: Dataset) -> dict[str, str]:

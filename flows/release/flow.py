@@ -142,7 +142,7 @@ def _gates(run: Release) -> tuple[ModelVersion, Bundle]:
     )
     baseline = baseline_of(workspace, pipeline.service, identity)
     record = against.record_of_baseline(run, baseline)
-    lineage = data.check_lineage(run, clean, against.lineage_of(run, record), baseline)
+    lineage = data.check_lineage(run, raw, clean, against.lineage_of(run, record), baseline)
 
     _build_engines(run, planned, exported, clean)
     deployed = {b.engine.encoder: b.engine for b in run.engines if b.engine.deploy}

@@ -123,7 +123,7 @@ class ReleaseRecord:
     baseline: Digest | None
     pipeline: Digest  # canonical JSON of the Pipeline value
     dataset: Digest  # of the de-identified Dataset document
-    lineage: Digest  # LineageSummary document
+    lineage: Digest  # LineageRecord document; a LineageSummary of the first form in old ones
     window: Digest  # DriftWindow, safetensors
     probes: Digest  # the requests that rehearse and probe this release
     certificate: Digest

@@ -1,29 +1,30 @@
-"""Training and serving lineage compared.
+"""The lineage gate of a release: its data set against what the champion was made from.
 
-Refused: a sample without its tags; a modality or a channel set that the reference never saw (an
-RGB+IR camera in front of an encoder that learnt RGB). Alerted: a sensor, a lighting or a source
-that is new, and pictures whose mean brightness moved by more than a fifth of the reference's and
-by more than sampling noise explains (a mean of 142.3 against 89.7 alerts).
+Refused: a sample without its tags, or with a value that is no tag; and what `compare` refuses.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 
 from validators.contracts.dataset import Dataset, Sample
+from validators.contracts.digest import Digest
 from validators.contracts.verdict import Finding, Outcome, Verdict, conclude
-from validators.lineage.summary import REQUIRED_TAGS, Brightness, LineageSummary, summarise
+from validators.lineage.compare import GATE, compare_lineage
+from validators.lineage.settings import LineageSettings
+from validators.lineage.summary import LineageSummary, summarise
+from validators.lineage.tags import find_tag_fault
 
-GATE = "lineage"
+__all__ = ["GATE", "MAX_REFUSED", "LineageSettings", "assess_lineage"]
 
+MAX_REFUSED = 100
+"""Samples that are refused one by one, by id; the rest is counted."""
 
-@dataclass(frozen=True, slots=True)
-class LineageSettings:
-    required_tags: tuple[str, ...] = REQUIRED_TAGS
-    brightness_shift: float = 0.2  # share of the reference's mean
-    brightness_z: float = 2.0  # standard errors that a shift must exceed
+_TAG_IT = (
+    "Tag the sample with its sensor, channels, lighting and source: a sample of unknown origin is "
+    "not released."
+)
+_PLAIN = "Write the tag as short plain text, without control or invisible characters."
 
 
 def assess_lineage(
@@ -32,35 +33,55 @@ def assess_lineage(
     *,
     champion_exists: bool,
     settings: LineageSettings | None = None,
+    preprocessing: Mapping[str, Digest] | None = None,
 ) -> Verdict:
     """Judge a data set against the lineage of the data that the champion was made from.
 
-    Without a reference the answer is WARN while there is no champion, and INCONCLUSIVE where there
-    is one: a lost reference is no reason to pass.
+    `preprocessing` is what was done to the media of each modality. Without a reference the answer
+    is WARN while there is no champion, and INCONCLUSIVE where there is one: a lost reference is no
+    reason to pass.
     """
     rules = settings or LineageSettings()
-    current = summarise(dataset)
-    findings = [item for sample in dataset.samples for item in _untagged(sample, rules)]
+    current = summarise(dataset, preprocessing)
+    refused = _named(dataset, rules)
     if reference is None:
-        findings.append(_no_reference(champion_exists))
-    else:
-        findings += _unseen(current, reference)
-        findings += _brightness(current.brightness, reference.brightness, rules)
-    metrics = {"samples": float(current.samples), "modalities": float(len(current.modalities))}
-    if current.brightness:
-        metrics["brightness_mean"] = current.brightness.mean
-    return conclude(GATE, findings, examined=current.samples, metrics=metrics)
+        metrics = {"samples": float(current.samples), "modalities": float(len(current.modalities))}
+        if current.brightness is not None:
+            metrics["brightness_mean"] = current.brightness.mean
+        findings = [*refused, _no_reference(champion_exists)]
+        return conclude(GATE, findings, examined=current.samples, metrics=metrics)
+    compared = compare_lineage(reference, current, rules)
+    by_id = [*refused, *(item for item in compared.findings if item.code not in _BY_SAMPLE)]
+    return conclude(GATE, by_id, examined=current.samples, metrics=dict(compared.metrics))
 
 
-def _untagged(sample: Sample, rules: LineageSettings) -> Iterable[Finding]:
+_BY_SAMPLE = {"missing-tag", "bad-tag", "nothing-measured"}
+"""Findings that this gate makes itself, by the id of the sample."""
+
+
+def _named(dataset: Dataset, rules: LineageSettings) -> list[Finding]:
+    found = [item for sample in dataset.samples for item in _refused(sample, rules)]
+    more = len(found) - MAX_REFUSED
+    if more <= 0:
+        return found
+    others = Finding(GATE, "missing-tag", "others", Outcome.FAIL, f"{more} more", "none", _TAG_IT)
+    return [*found[:MAX_REFUSED], others]
+
+
+def _refused(sample: Sample, rules: LineageSettings) -> Iterator[Finding]:
     tags = sample.tag_map()
-    missing = [name for name in rules.required_tags if not tags.get(name, "").strip()]
+    missing = [name for name in rules.required_tags if not tags.get(name, "").strip(" +")]
     if missing:
         yield Finding(
             GATE, "missing-tag", sample.id, Outcome.FAIL, "without " + ", ".join(missing),
-            ", ".join(rules.required_tags), "Tag the sample with its sensor, channels, lighting "
-            "and source: a sample of unknown origin is not released.",
+            ", ".join(rules.required_tags), _TAG_IT,
         )  # fmt: skip
+    for name in rules.required_tags:
+        fault = find_tag_fault(tags.get(name, ""))
+        if fault is not None:
+            yield Finding(
+                GATE, "bad-tag", sample.id, Outcome.FAIL, f"{name} {fault}", "a plain text", _PLAIN
+            )
 
 
 def _no_reference(champion_exists: bool) -> Finding:
@@ -73,51 +94,3 @@ def _no_reference(champion_exists: bool) -> Finding:
         GATE, "first-release", "reference", Outcome.WARN, "none", "a reference",
         "Read the tags once by hand: this run becomes the reference.",
     )  # fmt: skip
-
-
-def _unseen(current: LineageSummary, reference: LineageSummary) -> Iterable[Finding]:
-    rows = (
-        ("unseen-modality", Outcome.FAIL, current.modalities, reference.modalities),
-        ("unseen-channels", Outcome.FAIL, current.channels, reference.channels),
-        ("new-sensor", Outcome.WARN, current.sensors, reference.sensors),
-        ("new-lighting", Outcome.WARN, current.lighting, reference.lighting),
-        ("new-source", Outcome.WARN, current.sources, reference.sources),
-        ("absent-modality", Outcome.WARN, reference.modalities, current.modalities),
-        ("absent-channels", Outcome.WARN, reference.channels, current.channels),
-    )
-    for code, outcome, here, there in rows:
-        for value in sorted(set(here) - set(there)):
-            yield Finding(
-                GATE, code, value, outcome, value, ", ".join(there) or "none", _REMEDIES[code]
-            )
-
-
-_REMEDIES = {
-    "unseen-modality": "Train on this modality first, or leave it out of the release.",
-    "unseen-channels": "Train on these channels first, or convert to the reference's channels.",
-    "new-sensor": "Check that the new sensor is meant, and watch the drift gate.",
-    "new-lighting": "Check that the new lighting is meant, and watch the drift gate.",
-    "new-source": "Check that the new source is meant, and watch the drift gate.",
-    "absent-modality": "Check that the modality was left out on purpose.",
-    "absent-channels": "Check that the channels were left out on purpose.",
-}
-
-
-def _brightness(
-    current: Brightness | None, reference: Brightness | None, rules: LineageSettings
-) -> Iterable[Finding]:
-    if current is None or reference is None:
-        return
-    shift = abs(current.mean - reference.mean)
-    noise = math.sqrt(_squared_error(current) + _squared_error(reference))
-    relative = shift / max(reference.mean, 1.0)
-    if relative > rules.brightness_shift and shift > rules.brightness_z * noise:
-        yield Finding(
-            GATE, "brightness-shift", "image", Outcome.WARN,
-            round(current.mean, 1), round(reference.mean, 1),
-            "Compare exposure and lighting of the two collections before releasing.",
-        )  # fmt: skip
-
-
-def _squared_error(value: Brightness) -> float:
-    return value.deviation**2 / value.pictures

@@ -4,10 +4,10 @@ import pytest
 
 from tests.validators.datasets import dataset, media, sample
 from validators.contracts.dataset import Dataset, Sample
-from validators.contracts.digest import canonical_json
+from validators.contracts.digest import canonical_json, digest_bytes
 from validators.contracts.documents import load
 from validators.contracts.verdict import Outcome, Verdict
-from validators.lineage.gate import assess_lineage
+from validators.lineage.gate import MAX_REFUSED, assess_lineage
 from validators.lineage.summary import LineageSummary, summarise
 
 
@@ -19,7 +19,16 @@ def against(current: Dataset, reference: Dataset) -> Verdict:
     return assess_lineage(current, summarise(reference), champion_exists=True)
 
 
-REFERENCE = dataset(sample("a"), sample("b", media("image"), media("text")))
+def many(count: int = 40, **tags: str) -> Dataset:
+    return dataset(*(sample(f"s{index:03}", **tags) for index in range(count)))
+
+
+REFERENCE = many()
+
+
+def with_one(**tags: str) -> Dataset:
+    """The reference with one sample tagged otherwise."""
+    return Dataset((*REFERENCE.samples[:-1], sample("t", **tags)))
 
 
 def test_the_same_lineage_passes() -> None:
@@ -47,19 +56,18 @@ def test_a_modality_that_the_reference_never_saw_blocks() -> None:
 
 
 def test_infrared_beside_colour_blocks_where_the_reference_had_colour_only() -> None:
-    verdict = against(dataset(sample("a", channels="RGB+IR")), REFERENCE)
-    assert verdict.outcome is Outcome.FAIL
-    assert ("unseen-channels", "IR+RGB") in codes(verdict)
+    verdict = against(with_one(channels="RGB+IR"), REFERENCE)
+    assert (verdict.outcome, codes(verdict)) == (Outcome.FAIL, [("unseen-channels", "IR+RGB")])
 
 
 def test_the_order_and_case_of_channels_do_not_matter() -> None:
-    reference = dataset(sample("a", channels="RGB+IR"))
-    assert against(dataset(sample("a", channels="ir + rgb")), reference).outcome is Outcome.PASS
+    reference = many(channels="RGB+IR")
+    assert against(many(channels="ir + rgb+IR"), reference).outcome is Outcome.PASS
 
 
 @pytest.mark.parametrize("tag", ["sensor", "lighting", "source"])
 def test_a_new_value_of_another_tag_warns(tag: str) -> None:
-    verdict = against(dataset(sample("a", **{tag: "unheard of"})), REFERENCE)
+    verdict = against(with_one(**{tag: "unheard of"}), REFERENCE)
     assert (verdict.outcome, codes(verdict)) == (Outcome.WARN, [(f"new-{tag}", "unheard of")])
 
 
@@ -87,11 +95,13 @@ def test_a_shift_of_mean_brightness_alerts(
 
 
 def test_a_shift_within_sampling_noise_does_not_alert() -> None:
-    few = dataset(*(sample(f"s{i}", media("image", brightness=v)) for i, v in enumerate((20, 220))))
-    other = dataset(
-        *(sample(f"s{i}", media("image", brightness=v)) for i, v in enumerate((10, 140)))
-    )
-    assert against(other, few).outcome is Outcome.PASS
+    def pictures(*brightness: float) -> Dataset:
+        return dataset(
+            *(sample(f"s{i}", media("image", brightness=v)) for i, v in enumerate(brightness)),
+            *(sample(f"t{i}", media("text")) for i in range(40)),
+        )
+
+    assert against(pictures(10, 140), pictures(20, 220)).outcome is Outcome.PASS
 
 
 def test_the_first_release_warns_that_it_becomes_the_reference() -> None:
@@ -112,3 +122,38 @@ def test_an_empty_data_set_is_inconclusive() -> None:
 def test_a_summary_survives_being_written_and_read() -> None:
     summary = summarise(REFERENCE)
     assert load(LineageSummary, canonical_json(summary)) == summary
+
+
+@pytest.mark.parametrize("text", ["cam\x00era", "cam\u202eera", "x" * 257, "cam\nera"])
+def test_a_value_that_is_no_tag_is_refused_by_id_and_never_repeated(text: str) -> None:
+    verdict = against(with_one(sensor=text), REFERENCE)
+    assert verdict.outcome is Outcome.FAIL
+    (found,) = [item for item in verdict.findings if item.code == "bad-tag"]
+    assert found.subject == "t"
+    assert text not in f"{found.measured}{found.remedy}"
+
+
+def test_of_very_many_refused_samples_a_hundred_are_named_and_the_rest_counted() -> None:
+    verdict = against(many(250, source=" "), REFERENCE)
+    named = [item for item in verdict.findings if item.code == "missing-tag"]
+    assert len(named) == MAX_REFUSED + 1
+    assert (named[-1].subject, named[-1].measured) == ("others", "150 more")
+
+
+def test_media_prepared_otherwise_than_the_reference_s_block() -> None:
+    before, now = (digest_bytes(text) for text in (b"before", b"now"))
+    reference = summarise(REFERENCE, {"image": before, "text": before})
+    verdict = assess_lineage(
+        REFERENCE, reference, champion_exists=True, preprocessing={"image": now, "text": before}
+    )
+    assert (verdict.outcome, codes(verdict)) == (
+        Outcome.FAIL, [("preprocessing-differs", "data.image")],
+    )  # fmt: skip
+    assert verdict.findings[0].waivable
+
+
+def test_one_sample_decides_nothing_about_how_often_tags_come() -> None:
+    verdict = against(dataset(sample("a")), REFERENCE)
+    assert (verdict.outcome, codes(verdict)) == (
+        Outcome.INCONCLUSIVE, [("too-few-samples", "samples")],
+    )  # fmt: skip

@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
     ("name", "outcome", "codes"),
     [
         ("blocks", Outcome.FAIL, {"missing-tag", "unseen-channels"}),
-        ("passes", Outcome.WARN, {"new-lighting", "brightness-shift"}),
+        ("passes", Outcome.WARN, {"new-lighting", "distribution-shifted", "brightness-shift"}),
     ],
 )
 def test_infrared_and_a_missing_tag_block_and_dusk_just_passes(
