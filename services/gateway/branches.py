@@ -30,6 +30,8 @@ class BranchResult:
     """`vector` float32 [D] of length 1, or None where nothing was recognised.
 
     `origins` are of the encoders that took part; `degraded` says what of the input was left out.
+    `features` is what the branch's own encoder made of the first medium, before the adapter; a
+    branch that goes on through text has none.
     """
 
     vector: npt.NDArray[np.float32] | None
@@ -37,6 +39,7 @@ class BranchResult:
     origins: Mapping[str, VectorOrigin]
     transcript: str | None = None
     degraded: str | None = None
+    features: npt.NDArray[Any] | None = None
 
 
 @dataclass(slots=True)
@@ -45,6 +48,7 @@ class _Trail:
 
     origins: dict[str, VectorOrigin] = field(default_factory=dict)
     degraded: str | None = None
+    features: npt.NDArray[Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,8 @@ class BranchRunner:
             media = [Medium("text/plain", transcript)] if transcript else []
         vector = self._embed(loaded, media, checkpoint, trail) if media else None
         ms = (self.clock.monotonic_ns() - started_ns) / 1e6
-        return BranchResult(vector, ms, trail.origins, transcript, trail.degraded)
+        features = None if transcript is not None else trail.features
+        return BranchResult(vector, ms, trail.origins, transcript, trail.degraded, features)
 
     def run_encoder(self, encoder: LoadedEncoder, feeds: Tensors) -> Served:
         """One engine call, at any shape, timed."""
@@ -93,6 +98,7 @@ class BranchRunner:
         for medium in media:
             outputs = self._encode(loaded.branch.encoder, medium, checkpoint, trail)
             features = outputs[entry.output]
+            trail.features = features[0] if trail.features is None else trail.features
             with _blaming_engine(loaded.branch.encoder):
                 vectors.append(adapter(features)[0])
         return fuse_vectors(vectors, [1.0] * len(vectors))

@@ -13,6 +13,7 @@ from services.gateway.encoders import LoadedEncoder, Loaders, replace_engine
 from services.gateway.executor import EngineExecutor
 from services.gateway.grpc.server import GrpcServer
 from services.gateway.handlers import Handlers
+from services.gateway.recording import Recorder
 from services.gateway.rest.endpoints import make_app
 from services.gateway.rest.server import RestServer, bind
 from services.gateway.revision import LoadedRevision, load_revision
@@ -53,7 +54,11 @@ class Gateway:
         scheduler = FifoScheduler(settings.queue, settings.workers)
         executor = EngineExecutor(scheduler, clock, metrics, settings.workers)
         self.revisions = Revisions(service)
-        self.handlers = Handlers(self.revisions, executor, metrics, clock, settings)
+        self.recorder = Recorder(clock, metrics.count_recorded) if settings.record else None
+        self.handlers = Handlers(
+            self.revisions, executor, metrics, clock, settings,
+            record=self.recorder.offer if self.recorder else None,
+        )  # fmt: skip
         self._loaders, self._metrics = loaders, metrics
         self.admin_handlers = AdminHandlers(self.revisions, self._load, self._replace)
         with contextlib.ExitStack() as undo:  # one port taken: the others are given back
@@ -98,6 +103,8 @@ class Gateway:
         await asyncio.sleep(settings.drain_grace_s)
         await asyncio.gather(self._rest.stop(), self._grpc.stop(), self._admin.stop())
         self.handlers.executor.close()
+        if self.recorder is not None:
+            await asyncio.to_thread(self.recorder.close)
         for served in self.revisions.all():
             served.revision.close()
 

@@ -20,7 +20,7 @@ from services.gateway.inference import InferRequest, InferResponse, ModelMetadat
 from services.gateway.limits import check_media
 from services.gateway.mixing import OriginMismatch, require_origins
 from services.gateway.origins import origins_of_parameters
-from services.gateway.pipeline import RESERVE_NS, PipelineRunner
+from services.gateway.pipeline import RESERVE_NS, PipelineRunner, Record
 from services.gateway.requests import Answer, Call, MultimodalRequest
 from services.gateway.revision import LoadedRevision
 from services.gateway.revisions import Revisions, Served
@@ -53,6 +53,7 @@ class Handlers:
     clock: Clock
     settings: GatewaySettings
     health: Health = field(default_factory=Health)
+    record: Record | None = None
 
     # -- what the server is ---------------------------------------------------------------
 
@@ -239,7 +240,8 @@ class Handlers:
         return BranchRunner(revision, self.clock, observe)
 
     def _pipeline(self, revision: LoadedRevision) -> PipelineRunner:
-        return PipelineRunner(revision, self.executor, self._runner(revision), self.clock)
+        runner = self._runner(revision)
+        return PipelineRunner(revision, self.executor, runner, self.clock, self.record)
 
     @staticmethod
     def _modalities(served: Served, sent: tuple[str, ...]) -> str:

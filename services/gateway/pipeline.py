@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from services.engines.elastic.engine import OutsideProfiles
@@ -24,6 +24,9 @@ from validators.contracts.ports import Clock
 from validators.contracts.slo import CLASS_BOUNDS
 
 Futures = dict[str, "asyncio.Future[BranchResult]"]
+
+Record = Callable[[LoadedRevision, Call, MultimodalRequest, Mapping[str, BranchResult]], None]
+"""Told of each answered request, and of the branches that the answer was made from."""
 
 RESERVE_NS = 5_000_000
 """Kept before the deadline for fusing and sending what has come by then."""
@@ -42,6 +45,7 @@ class PipelineRunner:
     executor: EngineExecutor
     runner: BranchRunner
     clock: Clock
+    record: Record | None = None
 
     async def answer(self, call: Call, request: MultimodalRequest, deadline_ns: int) -> Answer:
         """The answer, before the deadline or not at all.
@@ -70,7 +74,11 @@ class PipelineRunner:
             for future in futures.values():
                 if not future.cancel() and not future.cancelled():
                     future.exception()  # looked at: nothing more to say about it
-        return self._compose(call, decision, futures)
+        answer = self._compose(call, decision, futures)
+        if self.record is not None:
+            results = {name: futures[name].result() for name in decision.used}
+            self.record(self.revision, call, request, results)
+        return answer
 
     def _branch_deadline(self, name: str, arrived_ns: int, deadline_ns: int) -> int:
         timeout_ms = self.revision.branches[name].branch.timeout_ms

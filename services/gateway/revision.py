@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from services.gateway.catalogue import Catalogue
@@ -19,8 +19,10 @@ from services.gateway.folder import BundleFolder, open_folder
 from services.gateway.mixing import require_catalogue
 from validators.contracts.bundle import Bundle
 from validators.contracts.digest import Digest
+from validators.contracts.documents import load
 from validators.contracts.errors import NotFound, Unsupported
 from validators.contracts.pipeline import Branch
+from validators.watch.plan import ASSET, RecordingPlan
 
 ANSWER_KINDS = ("retrieval", "embedding")
 
@@ -44,6 +46,7 @@ class LoadedRevision:
     encoders: Mapping[str, LoadedEncoder]
     branches: Mapping[str, LoadedBranch]
     catalogue: Catalogue | None
+    recording: RecordingPlan = field(default_factory=RecordingPlan)
 
     def encoder(self, name: str) -> LoadedEncoder:
         if name not in self.encoders:
@@ -98,7 +101,14 @@ def load_revision(
         for encoder in encoders.values():
             encoder.engine.close()
         raise
-    return LoadedRevision(name, bundle.digest, bundle, encoders, branches, catalogue)
+    recording = _recording(folder)
+    return LoadedRevision(name, bundle.digest, bundle, encoders, branches, catalogue, recording)
+
+
+def _recording(folder: BundleFolder) -> RecordingPlan:
+    """What may be recorded; nothing, where the bundle does not say."""
+    data = folder.find_asset(ASSET)
+    return RecordingPlan() if data is None else load(RecordingPlan, data, where=ASSET)
 
 
 def _load_branch(

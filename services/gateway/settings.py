@@ -35,3 +35,4 @@ class GatewaySettings:
     drain_grace_s: float = 0.5
     drain_idle_s: float = 1.0
     drain_timeout_s: float = 30.0
+    record: bool = False  # vectors and measures of a sample, as the bundle's plan allows

@@ -82,6 +82,12 @@ class GatewayMetrics:
             ("encoder", "outcome"),
             registry=self.registry,
         )
+        self._recorded = Counter(
+            "modalgate_recorded_requests_total",
+            "Requests drawn for the drift windows, by what became of them.",
+            ("outcome",),
+            registry=self.registry,
+        )
         self._queue_rows = self._gauge("modalgate_queue_rows", "Rows that wait for a worker.")
         self._queue_bytes = self._gauge("modalgate_queue_bytes", "Bytes that wait for a worker.")
         self._running = self._gauge("modalgate_engine_running", "Jobs that run in a worker.")
@@ -113,6 +119,10 @@ class GatewayMetrics:
     def count_shape_request(self, encoder: str, outcome: str) -> None:
         """`outcome`: filed, known, dropped, beyond (too large), surplus (one shape too many)."""
         self._shape_requests.labels(encoder, outcome).inc()
+
+    def count_recorded(self, outcome: str) -> None:
+        """`outcome`: kept, passed (by chance), dropped (too busy), unmeasured, unwritten."""
+        self._recorded.labels(outcome).inc()
 
     def observe_queue(self, rows: int, size_bytes: int, running: int) -> None:
         self._queue_rows.set(rows)

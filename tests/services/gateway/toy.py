@@ -50,6 +50,7 @@ from validators.contracts.pipeline import AdapterEntry, Answer, Branch, Fusion
 from validators.contracts.ports import RunningEngine, Tensors
 from validators.contracts.slo import Slo, SloClass
 from validators.contracts.tensors import DType, Meaning, TensorSpec
+from validators.watch.plan import RecordingPlan
 
 SERVICE = "colours"
 COLOURS = ("red", "green", "blue")
@@ -236,7 +237,8 @@ def make_toy(folder: Path, **changes: Any) -> Toy:
 
     keep(TOKENIZER)
     bundle = dataclasses.replace(
-        _bundle(keep, changes.get("branches", DEFAULT_BRANCHES)), **changes
+        _bundle(keep, changes.get("branches", DEFAULT_BRANCHES), changes.pop("plan", None)),
+        **changes,
     )
     target = folder / hex_of(bundle.digest)[:12]
     (target / "objects").mkdir(parents=True, exist_ok=True)
@@ -248,7 +250,9 @@ def make_toy(folder: Path, **changes: Any) -> Toy:
     return Toy(target, bundle.digest, signer, trusted)
 
 
-def _bundle(keep: Callable[[bytes], Digest], branches: tuple[Branch, ...]) -> Bundle:
+def _bundle(
+    keep: Callable[[bytes], Digest], branches: tuple[Branch, ...], plan: RecordingPlan | None
+) -> Bundle:
     engines, encoders = [], []
     made: dict[str, VectorOrigin] = {}
     for contract in CONTRACTS:
@@ -280,6 +284,8 @@ def _bundle(keep: Callable[[bytes], Digest], branches: tuple[Branch, ...]) -> Bu
             {branch.modality: made[branch.encoder] for branch in branches if branch.adapter}
         ),
     }
+    if plan is not None:
+        assets["recording.json"] = canonical_json(plan)
     nothing = digest_bytes(b"")
     return Bundle(
         format=BUNDLE_FORMAT,
