@@ -27,6 +27,19 @@ def read_inside(folder: Path, name: str, limit_bytes: int) -> bytes:
     Raises:
         FileRefused: path-outside-folder, missing-file, not-a-file, file-too-large, unreadable-file.
     """
+    with os.fdopen(open_inside(folder, name, limit_bytes), "rb") as stream:
+        data = stream.read(limit_bytes + 1)
+    if len(data) > limit_bytes:  # it grew meanwhile, or does not say how large it is
+        raise _too_large(limit_bytes)
+    return data
+
+
+def open_inside(folder: Path, name: str, limit_bytes: int) -> int:
+    """A descriptor of `folder/name`, for files that are read piece by piece; the caller closes it.
+
+    Raises:
+        FileRefused: as `read_inside`.
+    """
     path = _resolve(folder, name)
     try:
         # O_NONBLOCK: a named pipe must not hold the reader up before it is recognised as one.
@@ -35,16 +48,17 @@ def read_inside(folder: Path, name: str, limit_bytes: int) -> bytes:
         raise FileRefused("missing-file", "a file of the manifest is not in the folder") from error
     except OSError as error:
         raise FileRefused("unreadable-file", os.strerror(error.errno or 0)) from error
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise FileRefused("not-a-file", "a name of the manifest is no regular file")
-        with os.fdopen(descriptor, "rb", closefd=False) as stream:
-            data = stream.read(limit_bytes + 1)
-    finally:
-        os.close(descriptor)
-    if len(data) > limit_bytes:
-        raise FileRefused("file-too-large", f"a file has more than {limit_bytes} bytes")
-    return data
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode) and status.st_size <= limit_bytes:
+        return descriptor
+    os.close(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        raise FileRefused("not-a-file", "a name of the manifest is no regular file")
+    raise _too_large(limit_bytes)
+
+
+def _too_large(limit_bytes: int) -> FileRefused:
+    return FileRefused("file-too-large", f"a file has more than {limit_bytes} bytes")
 
 
 def _resolve(folder: Path, name: str) -> Path:

@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 from services.ingest.media.audio import open_audio
 from services.ingest.media.containers import open_container
+from services.ingest.media.document import DocumentTrack
 from services.ingest.media.limits import Form, MediaLimits
 from services.ingest.media.pcm import find_audio
+from services.ingest.media.sensors import EventTrack, SensorTrack
 from services.ingest.media.sources import MediaFile
 from services.ingest.media.tracks import MediaTrack
 from services.ingest.media.video import VideoTrack
@@ -22,6 +24,10 @@ def open_tracks(
     Tracks of one file may be read side by side. `kind` is one of KINDS:
         video: frames, and the audio stream beside them where there is one, each at its own times.
         audio: of WAV, FLAC, Ogg, or of a container.
+        document: texts of a PDF, or of one page as JPEG or PNG.
+        sensors, events: readings or texts with their times, as JSON lines.
+
+    It decodes in this process: for files of strangers take `isolated.Decoders`.
 
     Raises:
         Unsupported: an unknown kind, or nothing of that kind that is read here.
@@ -47,7 +53,22 @@ def _audio(file: MediaFile, limits: MediaLimits, form: Form) -> tuple[MediaTrack
     return (open_audio(file, limits, form),)
 
 
+def _document(file: MediaFile, limits: MediaLimits, form: Form) -> tuple[MediaTrack, ...]:
+    return (DocumentTrack(file, limits, form),)
+
+
+def _sensors(file: MediaFile, limits: MediaLimits, form: Form) -> tuple[MediaTrack, ...]:
+    return (SensorTrack(file, limits, form),)
+
+
+def _events(file: MediaFile, limits: MediaLimits, form: Form) -> tuple[MediaTrack, ...]:
+    return (EventTrack(file, limits, form),)
+
+
 KINDS: dict[str, Callable[[MediaFile, MediaLimits, Form], tuple[MediaTrack, ...]]] = {
     "video": _video,
     "audio": _audio,
+    "document": _document,
+    "sensors": _sensors,
+    "events": _events,
 }
