@@ -1,0 +1,81 @@
+"""What a watch knows of a service between two looks: one document, written whole or not at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from validators.contracts.alerts import Alert
+from validators.contracts.digest import Digest
+from validators.contracts.verdict import Outcome, Verdict
+from validators.watch.alarm import AlarmState
+
+STATE_FORMAT = 1
+MAX_FEATURES = 64
+MAX_LOOKS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A recorded window that was judged, but for the columns that wait for more samples."""
+
+    window: Digest
+    waiting: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureState:
+    """How far a feature is from its reference, by the latest window that it was judged in."""
+
+    name: str
+    effect: float
+    p_value: float
+    drifted: bool
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A window that was judged, and the document that says how."""
+
+    window: Digest
+    document: Digest
+    at_ms: int
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class WatchState:
+    """`pending` are messages that were decided and are not in the outbox yet."""
+
+    format: int
+    service: str
+    champion: Digest | None = None
+    alarm: AlarmState = field(default_factory=AlarmState)
+    outcome: Outcome = Outcome.INCONCLUSIVE  # of the latest look
+    message: str = ""
+    looked_ms: int = 0
+    judged_ms: int = 0
+    recorded_ms: int = 0  # when the newest window that was judged ends
+    waiting_rows: int = 0
+    windows_judged: int = 0
+    windows_refused: int = 0
+    windows_damaged: int = 0
+    alarms: int = 0
+    taken: tuple[Taken, ...] = ()
+    features: tuple[FeatureState, ...] = ()
+    judged: tuple[Judged, ...] = ()
+    pending: tuple[Alert, ...] = ()
+
+
+def with_features(state: WatchState, verdict: Verdict, at_ms: int) -> WatchState:
+    """The state with the figures of a verdict; at most MAX_FEATURES, the furthest kept."""
+    metrics = dict(verdict.metrics)
+    drifted = {f.subject for f in verdict.findings if f.outcome is Outcome.FAIL}
+    found = {item.name: item for item in state.features}
+    for name, effect in metrics.items():
+        feature = name.removeprefix("effect.")
+        if feature != name:
+            p_value = metrics.get(f"p.{feature}", 1.0)
+            found[feature] = FeatureState(feature, effect, p_value, feature in drifted, at_ms)
+    kept = sorted(found.values(), key=lambda item: (not item.drifted, -item.effect, item.name))
+    return replace(state, features=tuple(sorted(kept[:MAX_FEATURES], key=lambda item: item.name)))
