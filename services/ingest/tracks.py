@@ -1,8 +1,8 @@
 """Timed media as streams: what a decoder yields and what the time base is made from.
 
 A track is read once, front to back, and holds one item at a time in memory. Its times are its own
-clock's, in milliseconds from the moment that its source calls zero; `timebase` says what they are on
-the common one.
+clock's, in milliseconds from the moment that its source calls zero; `timebase` says what they are
+on the common one.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Tasks of child processes (see services/children): what touches the bytes of strangers."""
