@@ -35,6 +35,7 @@ def test_an_event_is_one_json_line() -> None:
         "feature_dims": {"audio": [16000], "image": [300, 451, 3]},
         "pipeline_stage": "ingest",
         "trace_id": "abc",
+        "schema_version": 1,
     }
 
 
