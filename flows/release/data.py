@@ -13,6 +13,7 @@ from prefect import task
 
 from flows.lineage.facts import checkpoints_of, digests_of, policy_name, preprocessing_of
 from flows.progress import reporter
+from flows.quality.step import judge_quality
 from flows.release.run import STEP, Baseline, Release
 from flows.release.sources import data_digest, load_factory
 from flows.release.values import Deidentified, Ingested
@@ -30,14 +31,11 @@ from validators.contracts.dataset import Dataset
 from validators.contracts.digest import Digest, canonical_json
 from validators.contracts.documents import load
 from validators.contracts.errors import BadInput, Conflict, ModalgateError
-from validators.contracts.verdict import Verdict
 from validators.lineage.gate import LineageSettings, assess_lineage
 from validators.lineage.record import RECORD_FORMAT, DataChain, LineageRecord
 from validators.lineage.summary import LineageSummary, summarise
 from validators.privacy.gate import assess_privacy
-from validators.quality.gate import assess_quality
 from validators.quality.ingest import assess_ingest
-from validators.quality.settings import QualitySettings
 
 RAW_PREFIX, REHEARSAL_PREFIX = "raw-", "rehearsal-"
 """Folders inside the quarantine that live as long as a step."""
@@ -115,17 +113,9 @@ def certify(release: Release, clean: Deidentified) -> Digest:
 
 @task(name="quality", **STEP)
 def check_quality(release: Release, clean: Dataset) -> None:
-    """Great Expectations suites per modality over the samples' measures."""
+    """Great Expectations suites per modality over the samples' measures, and rules over all."""
     reporter().started("quality")
-    settings = QualitySettings(missing_rate=release.pipeline.gates.quality_missing_rate)
-    release.gate(
-        release.journal.perform(
-            "quality",
-            {"dataset": clean.digest, "missing_rate": settings.missing_rate},
-            Verdict,
-            lambda: assess_quality(clean, settings),
-        )
-    )
+    release.gate(judge_quality(release, clean))
 
 
 @task(name="lineage", **STEP)
