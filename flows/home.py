@@ -11,6 +11,9 @@ builds/       shapes that no engine covered, waiting for one to be built in the 
 sources/      the folder of each release's pipeline file, to find the source models again
 prefect/      the embedded orchestrator's database
 shapes/       what serving recorded, one file an encoder; the release plans profiles from it
+windows/      vectors and measures of live requests, sealed, a week of them at most
+watch/        what the drift watch of each service knows, and messages that wait to be told
+workspace/    reports of judged windows (`evidently ui --workspace`)
 evidence/     each release's documents in readable form
 """
 

@@ -23,11 +23,16 @@ from pathlib import Path
 
 import uvloop
 
+from flows.drift_watch.metrics import DriftCollector
+from flows.drift_watch.places import STATE_FILE
+from flows.live_windows import flush_recorded, keep_recording, may_record
 from flows.shape_windows import flush_windows
 from infra.builds import FolderQueue
 from infra.clocks import SystemClock
 from infra.keys.file import open_verifier
+from infra.keys.secret import open_secret
 from infra.local_target.overlay import find_engine
+from infra.windows import WindowFolder
 from services.engines.elastic.filing import BackgroundFiling
 from services.engines.load import load_engine
 from services.fusion.adapters import load_adapter
@@ -38,7 +43,7 @@ from services.gateway.settings import GatewaySettings
 from services.preprocess import make_preprocessor
 from services.preprocess.transcript import make_transcriber
 from validators.contracts.errors import BadInput, ModalgateError, NotFound, Refused
-from validators.contracts.ports import RunningEngine, Verifier
+from validators.contracts.ports import Clock, RunningEngine, Verifier
 
 EXIT_CANNOT_START = 2
 _MAX_TOKEN_BYTES = 4096
@@ -120,6 +125,9 @@ async def serve(options: argparse.Namespace) -> None:
         settings=_settings(options),
         addresses=Addresses(options.host, options.rest_port, options.grpc_port, options.admin_port),
     )
+    if options.watch is not None:
+        state = options.watch / options.service / STATE_FILE
+        gateway.handlers.metrics.registry.register(DriftCollector(options.service, state))
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -141,12 +149,23 @@ async def serve(options: argparse.Namespace) -> None:
         if options.shapes is not None:
             folder = options.shapes / options.service
             watching.create_task(_record(gateway, folder, options.shapes_every_s, stop))
+        if gateway.recorder is not None:
+            windows = _windows(options, clock)
+            every_s = options.windows_every_s
+            watching.create_task(keep_recording(gateway.recorder, windows, every_s, stop))
         await stop.wait()
     await gateway.drain()
     if options.shapes is not None:
         flush_windows(gateway.revisions, options.shapes / options.service)
+    if gateway.recorder is not None:
+        flush_recorded(gateway.recorder, _windows(options, clock), everything=True)
     if loaders.filing is not None:
         loaders.filing.close()
+
+
+def _windows(options: argparse.Namespace, clock: Clock) -> WindowFolder:
+    service = options.service
+    return WindowFolder(options.windows / service, service, open_secret(options.windows_key), clock)
 
 
 async def _record(gateway: Gateway, folder: Path, every_s: float, stop: asyncio.Event) -> None:
@@ -187,6 +206,9 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--engines", type=Path, help="engines that replace those of bundles, by revision")
     add("--build-queue", type=Path, help="where engines for uncovered shapes are asked for")
     add("--shapes", type=Path, help="where the shapes of each service's encoders are recorded")
+    add("--windows", type=Path, help="where vectors and measures of live requests are recorded")
+    add("--windows-key", type=Path, help="the secret that seals them; made where it is missing")
+    add("--watch", type=Path, help="where the drift watch keeps its state, for the metrics")
     add("--host", default="127.0.0.1", help="of REST and gRPC; the admin port is always loopback")
     add("--parent", type=int, help="the starting process's id: drain when it is gone")
     for port in ("--rest-port", "--grpc-port", "--admin-port"):
@@ -198,10 +220,13 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     knob("queue-rows", int, default.queue.rows, "rows that may wait")
     knob("default-timeout-ms", float, None, "of requests that name none; else the SLO's P99")
     knob("shapes-every-s", float, 300.0, "a window of recorded shapes")
+    knob("windows-every-s", float, 30.0, "a look for windows of live requests to write down")
     knob("drain-grace-s", float, default.drain_grace_s, "not ready, and still taking requests")
     options = parser.parse_args(arguments)
     if (options.bundle is None) != (options.name is None):
         parser.error("--bundle and --name belong together")
+    if (options.windows is None) != (options.windows_key is None):
+        parser.error("--windows and --windows-key belong together")
     return options
 
 
@@ -223,6 +248,7 @@ def _settings(options: argparse.Namespace) -> GatewaySettings:
         queue=QueueLimits(rows=options.queue_rows),
         default_timeout_ms=options.default_timeout_ms,
         drain_grace_s=options.drain_grace_s,
+        record=options.windows is not None and may_record(os.environ),
     )
 
 

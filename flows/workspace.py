@@ -21,16 +21,21 @@ from infra.builds import FolderQueue
 from infra.clocks import SystemClock
 from infra.files import write_atomically
 from infra.keys.file import FileSigner, TrustedKeys, open_verifier
+from infra.keys.secret import open_secret
 from infra.local_target import LocalTarget
 from infra.objects.folder import FolderStore
 from infra.objects.open import open_store
 from infra.registry.ledger import FileLedger
+from infra.windows import WindowFolder
 from services.children.process import Limits
 from services.engines.workshop import EngineWorkshop
 from validators.contracts.errors import Unsupported
 from validators.contracts.ports import Clock, DeploymentTarget, Ledger, ObjectStore, Registry
 
 BACKGROUND_NICENESS = 15
+WINDOWS_KEY = "windows.key"
+"""Seals recorded windows; destroying it forgets them all."""
+
 SERVE_COMMAND = (sys.executable, "-m", "flows.serve")
 
 
@@ -117,6 +122,11 @@ class Workspace:
         """Shapes that gateways of this machine could not serve, waiting for engines."""
         return FolderQueue(self.home.folder("builds"), self.clock)
 
+    def windows(self, service: str) -> WindowFolder:
+        """What gateways of this machine recorded of a service's live requests."""
+        key = open_secret(self.home.folder("keys") / WINDOWS_KEY)
+        return WindowFolder(self.home.folder("windows") / service, service, key, self.clock)
+
     def write_evidence(self, service: str, name: str, document: bytes) -> None:
         """A readable copy of a JSON document in the state folder, for people."""
         folder = self.home.folder("evidence", service)
@@ -139,10 +149,17 @@ class Workspace:
     @cached_property
     def deployments(self) -> LocalTarget:
         """The local target of this state folder."""
-        return self.local_target(
-            self.home.folder("deployments"),
+        return self.local_target(self.home.folder("deployments"), *self.serving_options)
+
+    @property
+    def serving_options(self) -> tuple[str, ...]:
+        """Words of the gateway's command line: where it asks for engines, and what it records."""
+        return (
             *("--build-queue", str(self.home.folder("builds"))),
             *("--shapes", str(self.home.folder("shapes"))),
+            *("--windows", str(self.home.folder("windows"))),
+            *("--windows-key", str(self.home.folder("keys") / WINDOWS_KEY)),
+            *("--watch", str(self.home.folder("watch"))),
         )
 
     def local_target(self, root: Path, *options: str) -> LocalTarget:

@@ -72,8 +72,7 @@ def _command(workspace: Workspace, found: Registered, folder: Path) -> list[str]
         *("--name", revision.name, "--state-file", str(folder / STATE_FILE)),
         *("--token-file", str(token), "--trusted-keys", str(workspace.trusted_keys)),
         *("--engines", str(workspace.home.folder("deployments", revision.service, "engines"))),
-        *("--build-queue", str(workspace.home.folder("builds"))),
-        *("--shapes", str(workspace.home.folder("shapes"))),
+        *workspace.serving_options,
     ]
 
 

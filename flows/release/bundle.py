@@ -14,7 +14,7 @@ from flows.progress import reporter
 from flows.release.run import STEP, Release
 from flows.release.values import Exported, Learned
 from flows.workspace import Workspace
-from validators.contracts.bundle import BUNDLE_FORMAT, Bundle, BundledEncoder
+from validators.contracts.bundle import BUNDLE_FORMAT, Bundle, BundledAsset, BundledEncoder
 from validators.contracts.deployment import Revision
 from validators.contracts.digest import Digest, canonical_json, digest_bytes, hex_of, short
 from validators.contracts.documents import load
@@ -30,6 +30,7 @@ class Parts:
     learned: Learned
     dataset: Digest
     certificate: Digest
+    assets: tuple[BundledAsset, ...] = ()
 
 
 @task(name="bundle", **STEP)
@@ -63,7 +64,7 @@ def draft(release: Release, parts: Parts) -> Bundle:
         fusion=pipeline.fusion,
         answer=pipeline.answer,
         engines=tuple(build.engine for build in release.engines),
-        assets=parts.learned.assets,
+        assets=parts.learned.assets + parts.assets,
         dataset=parts.dataset,
         certificate=parts.certificate,
         verdicts=digest_bytes(release.verdict_document()),

@@ -10,8 +10,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
+import numpy as np
+
 from validators.drift.columns import Embedded, Scalars
-from validators.drift.window import DriftWindow
+from validators.drift.window import DriftWindow, take
 
 EMBEDDING = "embedding."
 """Before the modality's name, where columns of all kinds are named together."""
@@ -48,3 +50,18 @@ def only(window: DriftWindow, columns: Collection[str]) -> DriftWindow:
         if EMBEDDING + name in columns
     }  # fmt: skip
     return replace(window, descriptors=descriptors, embeddings=embeddings)
+
+
+def carried(window: DriftWindow, columns: Collection[str]) -> DriftWindow:
+    """What of a window waits still: these columns, and the rows that have a value in any of them.
+
+    The rows stand for their share of what was seen, as before.
+    """
+    cut = only(window, columns)
+    rows = np.zeros(window.rows, bool)
+    for scalars in cut.descriptors.values():
+        rows |= scalars.present
+    for column in cut.embeddings.values():
+        rows[column.rows] = True
+    kept = take(cut, np.flatnonzero(rows))
+    return replace(kept, seen=max(kept.rows, round(kept.rows / window.share)))

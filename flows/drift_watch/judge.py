@@ -1,0 +1,136 @@
+"""One live window judged: drift against the reference, lineage against training's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from flows.drift_watch.watched import Watched
+from validators.contracts.digest import Digest
+from validators.contracts.verdict import Finding, Outcome, Verdict, conclude, fold
+from validators.drift.gate import DriftSettings, assess_drift
+from validators.drift.window import DriftWindow
+from validators.drift.window_file import digest_of
+from validators.lineage.compare import compare_lineage
+from validators.lineage.settings import LineageSettings
+from validators.lineage.summary import JOINT, MODALITIES, LineageSummary, LineageTally, SampleFacts
+from validators.watch.ready import only, samples_of
+
+LOOK_FORMAT = 1
+_PRESENCE = "presence."
+_MIX = ("new-modalities", "absent-modality", "absent-channels")
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The document of a judged window: what was compared with what, and what came out."""
+
+    format: int
+    service: str
+    champion: Digest  # bundle
+    reference: Digest  # window
+    window: Digest
+    recorded: tuple[Digest, ...]  # the windows that it was joined from
+    at_ms: int
+    from_ms: int
+    until_ms: int
+    rows: int
+    seen: int
+    columns: tuple[str, ...]
+    outcome: Outcome
+    verdicts: tuple[Verdict, ...]  # drift, and lineage where rows were new
+
+
+def judge(
+    watched: Watched,
+    window: DriftWindow,
+    fresh: DriftWindow | None,
+    recorded: tuple[Digest, ...],
+) -> Look:
+    """The verdicts of a joined window; of its lineage, those of the rows that are `fresh`."""
+    columns = samples_of(window)
+    current = _comparable(window)
+    reference = _comparable(only(watched.reference, columns))
+    drift = assess_drift(reference, current, settings_of(watched), champion_exists=True)
+    verdicts = [drift] + ([judge_lineage(watched, fresh)] if fresh is not None else [])
+    outcome = fold([item.outcome for item in verdicts]) or Outcome.INCONCLUSIVE
+    return Look(
+        format=LOOK_FORMAT,
+        service=watched.service,
+        champion=watched.version.bundle,
+        reference=watched.record.window,
+        window=digest_of(window),
+        recorded=recorded,
+        at_ms=watched.now_ms,
+        from_ms=window.from_ms or 0,
+        until_ms=window.until_ms or 0,
+        rows=window.rows,
+        seen=window.seen,
+        columns=tuple(sorted(columns)),
+        outcome=outcome,
+        verdicts=tuple(verdicts),
+    )
+
+
+def settings_of(watched: Watched) -> DriftSettings:
+    """The rules of the live version's own drift gate."""
+    gates = watched.pipeline.gates
+    return DriftSettings(
+        false_alarm_rate=gates.drift_false_alarm_rate, minimum_samples=gates.drift_minimum_samples
+    )
+
+
+def judge_lineage(watched: Watched, window: DriftWindow) -> Verdict:
+    """What requests said of themselves, and which modalities they had, against training's.
+
+    Requests need not name tags, and need not hold all modalities at once as labelled samples do:
+    which of them come together says nothing. What training never saw says all.
+    """
+    gates = watched.pipeline.gates
+    settings = LineageSettings(
+        required_tags=(),
+        minimum_samples=gates.drift_minimum_samples,
+        false_alarm_rate=gates.drift_false_alarm_rate,
+        shift_outcome=Outcome.FAIL,
+    )
+    verdict = compare_lineage(watched.lineage, lineage_of(window), settings)
+    kept = [finding for finding in verdict.findings if not _of_the_mix(finding)]
+    return conclude(verdict.gate, kept, examined=window.rows, metrics=dict(verdict.metrics))
+
+
+def lineage_of(window: DriftWindow) -> LineageSummary:
+    """The lineage of a live window's rows."""
+    tally = LineageTally()
+    for facts in _facts(window):
+        tally.add(facts)
+    return tally.summary()
+
+
+def _facts(window: DriftWindow) -> Iterator[SampleFacts]:
+    words = {
+        name: [column.vocabulary[code] if code >= 0 else None for code in column.codes.tolist()]
+        for name, column in (window.tags | dict(window.categories)).items()  # type: ignore[operator]
+    }
+    bright = window.descriptors.get("image.brightness")
+    for row in range(window.rows):
+        yield SampleFacts(
+            tags={name: word for name in window.tags if (word := words[name][row])},
+            modalities=[
+                name.removeprefix(_PRESENCE)
+                for name in window.categories
+                if name.startswith(_PRESENCE) and words[name][row] == "yes"
+            ],
+            brightness=(float(bright.values[row]),) if bright and bright.present[row] else (),
+        )
+
+
+def _comparable(window: DriftWindow) -> DriftWindow:
+    """Without what requests and labelled samples differ in by their nature: what comes together."""
+    kept = {n: c for n, c in window.categories.items() if not n.startswith(_PRESENCE)}
+    return replace(window, categories=kept)
+
+
+def _of_the_mix(finding: Finding) -> bool:
+    mixed = finding.code == "distribution-shifted" and finding.subject in (MODALITIES, JOINT)
+    few = finding.code == "too-few-samples"  # tags that hardly any request names
+    return mixed or few or finding.code in _MIX
