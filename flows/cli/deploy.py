@@ -11,6 +11,7 @@ from flows.cli.output import Document, answer, console, notices
 from flows.cli.progress import progress_bars
 from flows.cli.tables import show_deployment, show_gates
 from flows.documents import verdict_rows
+from flows.lineage.tell import tell_version
 from flows.review import registered
 from flows.rollout import roll_out
 from flows.workspace import Workspace
@@ -33,6 +34,7 @@ def deploy(
         with progress_bars(notices, shown=not as_json):
             found = registered(workspace, service, version)
             ended = roll_out(workspace, found, probe=probe)
+        tell_version(workspace, found.version)
         ensure_builder(workspace.home, service)
         return {
             "service": service,

@@ -27,6 +27,7 @@ VERBS: dict[str, str] = {
     "status": "Show what serves, and where.",
     "stop": "Stop a service of the local target.",
     "serve": "Serve a released version in the foreground.",
+    "lineage": "Show what a service, a sample or any digest came from.",
     "engines": "List, show, verify, prune and build engines.",
     "compat": "Tell whether versions of encoders fit each other.",
     "doctor": "Check backends, stores, registry and keys.",

@@ -45,13 +45,14 @@ RAW_PREFIX, REHEARSAL_PREFIX = "raw-", "rehearsal-"
 def ingest(release: Release) -> Dataset:
     """Raw media into the quarantine, in one form, every unreadable row listed."""
     reporter().started("ingest")
-    source = release.source = data_digest(release.pipeline.data, release.base)
+    source = release.data["source"] = data_digest(release.pipeline.data, release.base)
     found = release.journal.perform(
         "ingest",
         {"source": source, "missing_rate": release.pipeline.gates.quality_missing_rate},
         Ingested,
         lambda: _ingest(release),
     )
+    release.data["ingested"] = found.dataset.digest
     release.gate(found.verdict)
     return found.dataset
 
@@ -84,6 +85,7 @@ def deidentify(release: Release, raw: Dataset) -> Deidentified:
         make,
         needs=lambda value: [(store, digest) for digest in media_digests(value.dataset)],
     )
+    release.data["dataset"] = found.dataset.digest
     reporter().finished("deidentify", f"{len(found.dataset.samples)} samples")
     return found
 
@@ -146,7 +148,7 @@ def check_lineage(
             preprocessing=digests_of(done),
         )
     )
-    source = release.source or data_digest(pipeline.data, release.base)
+    source = release.data.get("source") or data_digest(pipeline.data, release.base)
     chain = DataChain(
         source, f"{pipeline.data.kind} {pipeline.data.location}", raw.digest, policy_name(policy),
         clean.digest,

@@ -20,6 +20,7 @@ from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
 from flows.interruption import interruptible
 from flows.journal import Journal
+from flows.lineage.tell import tell_stopped, tell_version
 from flows.locks import exclusive, one_of
 from flows.release import baseline as against
 from flows.release import bundle as bundles
@@ -95,6 +96,7 @@ def release(
     _require_people(pipeline, options)
     workspace.target(pipeline.deployment.target)  # refused now rather than after the work
     run = Release(workspace, pipeline, path.parent, options, Journal(workspace.store))
+    version: ModelVersion | None = None
     lock = workspace.home.lock(f"release-{pipeline.service}")
     places = [workspace.home.lock(f"release-place-{n}") for n in range(CONCURRENT_RELEASES)]
     with tidied(workspace), exclusive(lock, f"a release of {pipeline.service}"), one_of(*places):
@@ -104,9 +106,14 @@ def release(
                 rehearsal.clear_leftovers(run)
                 version, bundle = _gates(run)
                 ended = review.finish(run, version, bundle)
+            tell_version(workspace, version)
             return {**run.document(), **ended, "unchanged": run.unchanged}
         except ModalgateError as error:
             error.attachment = {**error.attachment, **run.document()}
+            if version is None:
+                tell_stopped(run, error)
+            else:
+                tell_version(workspace, version)
             raise
         finally:
             purge(run.quarantine)

@@ -68,7 +68,7 @@ class Release:
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     engines: list[EngineBuild] = field(default_factory=list)
     plans: list[Evidence] = field(default_factory=list)  # of the profiles that were planned
-    source: Digest | None = None  # of the data source, as it was ingested
+    data: dict[str, Digest] = field(default_factory=dict)  # source, ingested, dataset: once known
     policy: GatePolicy = field(default_factory=GatePolicy)
 
     @cached_property
