@@ -18,7 +18,7 @@ from flows.cli.progress import progress_bars
 from flows.cli.tables import show_deployment, show_engines, show_gates
 from flows.home import Home
 from flows.orchestrator import embedded_orchestrator
-from flows.release.flow import read_pipeline
+from flows.pipeline_reading import read_pipeline
 from flows.release.flow import release as release_flow
 from flows.workspace import actor
 from validators.contracts.digest import short

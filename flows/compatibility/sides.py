@@ -9,10 +9,10 @@ from pathlib import Path
 
 from flows.interruption import told_to_end
 from flows.journal import Journal
+from flows.pipeline_reading import read_pipeline
 from flows.progress import reporter
 from flows.release.bundle import find
 from flows.release.engines import bundled_engine, export
-from flows.release.flow import read_pipeline
 from flows.release.register import CANDIDATE, CHAMPION, ROLLBACK, record_of
 from flows.release.run import Release
 from flows.release.values import Exported, ReleaseOptions
