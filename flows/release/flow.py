@@ -22,6 +22,7 @@ from flows.interruption import interruptible
 from flows.journal import Journal
 from flows.lineage.tell import tell_stopped, tell_version
 from flows.locks import exclusive, one_of
+from flows.pipeline_reading import read_pipeline
 from flows.release import baseline as against
 from flows.release import bundle as bundles
 from flows.release import data, engines, learn, precision, profiles, rehearsal, review
@@ -35,12 +36,10 @@ from flows.workspace import Workspace
 from validators.contracts.bundle import Bundle
 from validators.contracts.dataset import Dataset
 from validators.contracts.digest import canonical_json, digest_value
-from validators.contracts.errors import BadInput, ModalgateError, NotFound
+from validators.contracts.errors import BadInput, ModalgateError
 from validators.contracts.pipeline import EncoderEntry, Pipeline
-from validators.contracts.pipeline_file import parse_pipeline
 from validators.contracts.ports import ModelVersion
 
-MAX_PIPELINE_BYTES = 1024 * 1024
 WORKERS = 2
 """Exports and builds at once; each runs in a child process with one thread."""
 
@@ -48,29 +47,6 @@ CONCURRENT_RELEASES = 2
 """On one machine. Places are locks, since an orchestrator's slots outlive a killed run."""
 
 _RUNNER = cast(TaskRunner[PrefectFuture[Any]], ThreadPoolTaskRunner(max_workers=WORKERS))
-
-
-def read_pipeline(path: Path) -> Pipeline:
-    """The user's file. Raises BadInput (all its problems at once), NotFound."""
-    try:
-        if path.stat().st_size > MAX_PIPELINE_BYTES:
-            raise BadInput(
-                f"a pipeline file may have {MAX_PIPELINE_BYTES} bytes at most",
-                where=str(path),
-                remedy="Move data out of the file: it describes a service, it does not hold it.",
-            )
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise BadInput(
-            "the pipeline file is not UTF-8 text", where=str(path), remedy="Save it as UTF-8."
-        ) from error
-    except OSError as error:
-        raise NotFound(
-            f"the pipeline file cannot be read: {error.strerror}",
-            where=str(path),
-            remedy="Name an existing file, e.g. flows/examples/storefront/pipeline.yaml.",
-        ) from error
-    return parse_pipeline(text, path=str(path))
 
 
 @flow(
