@@ -29,14 +29,16 @@ VERBS: dict[str, str] = {
     "serve": "Serve a released version in the foreground.",
     "lineage": "Show what a service, a sample or any digest came from.",
     "engines": "List, show, verify, prune and build engines.",
+    "quality": "Write, check and show suites of data quality.",
     "compat": "Tell whether versions of encoders fit each other.",
     "doctor": "Check backends, stores, registry and keys.",
+    "ctal": "Show where the tracks of recordings lost sync.",
     "schema": "Print the JSON schema of the pipeline file.",
     "demo": "Release the reference service and ask it things.",
 }
 """Verb → its one line of help. The module `flows.cli.<verb>` has `register(app)`."""
 
-_STATELESS = ("schema",)
+_STATELESS = ("schema", "ctal", "quality")
 """Verbs that need no state folder."""
 
 
