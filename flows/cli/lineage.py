@@ -37,12 +37,15 @@ def show(
     service: Annotated[
         str | None, typer.Option(help="Look in this service only, for a digest or a sample.")
     ] = None,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="It is a sample's id, whatever else is called so.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show what a service, a thing or a sample came from."""
 
     def work() -> Document:
-        asked = ask(Workspace.open(), word, service)
+        asked = ask(Workspace.open(), word, service, sample_only=sample)
         return _checked(asked.whole.faults, _document(asked))
 
     answer(work, show_asked, as_json=as_json)

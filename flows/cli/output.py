@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import msgspec
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from flows.cli.exits import DONE, FAILED, STATUSES, exit_code
 from validators.contracts.digest import plain
@@ -104,8 +105,8 @@ def _kept_for_the_document() -> Iterator[None]:
 
 
 def _complain(error: Mapping[str, str]) -> None:
-    notices.print(f"[bold red]error[/] {error['what']}", soft_wrap=True)
+    notices.print(f"[bold red]error[/] {escape(error['what'])}", soft_wrap=True)
     if error["where"]:
-        notices.print(f"[dim]where[/] {error['where']}", soft_wrap=True)
+        notices.print(f"[dim]where[/] {escape(error['where'])}", soft_wrap=True)
     if error["remedy"]:
-        notices.print(f"[green]do[/]    {error['remedy']}", soft_wrap=True)
+        notices.print(f"[green]do[/]    {escape(error['remedy'])}", soft_wrap=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from validators.contracts.deployment import DeploymentStatus
@@ -73,6 +74,6 @@ def show_deployment(console: Console, status: DeploymentStatus | None) -> None:
 
 def _findings(findings: list[Mapping[str, Any]]) -> str:
     worst = sorted(findings, key=lambda item: -list(COLOURS).index(item["outcome"]))
-    lines = [f"{item['code']} ({item['subject']})" for item in worst[:_SHOWN_FINDINGS]]
+    lines = [escape(f"{item['code']} ({item['subject']})") for item in worst[:_SHOWN_FINDINGS]]
     more = len(findings) - len(lines)
     return "\n".join(lines + ([f"and {more} more"] if more > 0 else []))

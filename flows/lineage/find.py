@@ -10,6 +10,7 @@ from flows.lineage.of_release import Documents
 from flows.release.register import CHAMPION
 from flows.workspace import Workspace
 from validators.contracts.dataset import Dataset
+from validators.contracts.digest import Digest
 from validators.contracts.documents import load
 from validators.contracts.errors import BadInput, NotFound, Refused
 from validators.lineage.graph import (
@@ -40,18 +41,27 @@ class Asked:
     sample: SampleLineage | None = None
 
 
-def ask(workspace: Workspace, word: str, service: str | None) -> Asked:
+def ask(
+    workspace: Workspace, word: str, service: str | None, *, sample_only: bool = False
+) -> Asked:
     """Find what a word names: of `service` only, or where that is None first a service itself.
+
+    `sample_only` where it is the id of a sample, whatever else is called so.
 
     Raises:
         NotFound: nothing is called so.  BadInput: several things are.
         Refused: a document that the answer needs does not hold.
     """
     services = [service] if service is not None else list(services_of(workspace))
-    if service is None and word in services:
+    if service is None and word in services and not sample_only:
         return ask_service(lineage_of_service(workspace, word))
     wholes = [lineage_of_service(workspace, name) for name in services]
-    found = [(whole, node) for whole in wholes for node in _matching(whole.graph, word)]
+    found = [
+        (whole, node)
+        for whole in wholes
+        if not sample_only
+        for node in _matching(whole.graph, word)
+    ]
     if len({node.digest for _, node in found}) > 1:
         named = ", ".join(sorted({node.name for _, node in found})[:5])
         raise BadInput(
@@ -82,25 +92,34 @@ def ask_service(whole: ServiceLineage) -> Asked:
     return _asked(whole, ())
 
 
-def current(whole: ServiceLineage) -> Documents | None:
-    """The champion's release, or else the newest registered one, or else any."""
+def by_use(whole: ServiceLineage) -> list[Documents]:
+    """The champion's release, then the newest first, then those that no version points to."""
     ordered = sorted(
         whole.versions, key=lambda item: (CHAMPION in item.aliases, int(item.version)), reverse=True
     )
-    found = (whole.release_of(version.bundle) for version in ordered)
-    return next((item for item in found if item is not None), next(iter(whole.releases), None))
+    found = [whole.release_of(version.bundle) for version in ordered]
+    known = [item for item in found if item is not None]
+    return known + [item for item in whole.releases if item not in known]
 
 
 def _sample(workspace: Workspace, whole: ServiceLineage, word: str) -> Asked | None:
-    documents = current(whole)
-    if documents is None:
-        return None
-    data = workspace.store.get(documents.record.dataset)
-    dataset = load(Dataset, data, where=documents.record.dataset)
-    try:
-        sample = sample_lineage(documents.lineage, dataset, word)
-    except NotFound:
-        return None
+    """The sample in the newest data set that has it, the champion's first."""
+    seen = set[Digest]()
+    for documents in by_use(whole):
+        place = documents.record.dataset
+        if place in seen:
+            continue
+        seen.add(place)
+        dataset = load(Dataset, workspace.store.get(place), where=place)
+        try:
+            sample = sample_lineage(documents.lineage, dataset, word)
+        except NotFound:
+            continue
+        return _with_sample(whole, documents, sample)
+    return None
+
+
+def _with_sample(whole: ServiceLineage, documents: Documents, sample: SampleLineage) -> Asked:
     node = next(
         (item for item in whole.graph.nodes
          if item.kind is NodeKind.DATASET and item.digest == sample.dataset),

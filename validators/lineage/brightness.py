@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from scipy import stats
 
 from validators.contracts.verdict import Finding, Outcome
-from validators.drift.permutation import rejected
 from validators.lineage.counts import Brightness
+from validators.lineage.multiplicity import rejected
 from validators.lineage.settings import LineageSettings
 from validators.lineage.summary import LineageSummary
 from validators.lineage.tags import REQUIRED_TAGS
@@ -41,11 +41,8 @@ def find_dark_slices(
     p-values go through Benjamini and Yekutieli; the largest shifts are named.
     """
     pairs = list(_slices(training, serving, rules))
-    fallen = rejected(
-        [_welch(there, here) for _, there, here in pairs],
-        rules.false_alarm_rate,
-        arbitrary_dependence=True,
-    )
+    p_values = [_welch(there, here) for _, there, here in pairs]
+    fallen = rejected(p_values, rules.false_alarm_rate)
     moved = [
         pair
         for pair, fell in zip(pairs, fallen, strict=True)

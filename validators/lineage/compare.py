@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterator
 
 from validators.contracts.digest import short
 from validators.contracts.verdict import Finding, Outcome, Verdict, conclude
-from validators.drift.permutation import permutations_for, rejected
 from validators.lineage.brightness import find_dark_slices, find_shift
 from validators.lineage.counts import MAX_VALUES, Counts
 from validators.lineage.divergence import Divergence, diverge
+from validators.lineage.multiplicity import permutations_for, rejected
 from validators.lineage.settings import LineageSettings
 from validators.lineage.summary import JOINT, MODALITIES, LineageSummary
 from validators.lineage.tags import REQUIRED_TAGS, likeness
@@ -186,7 +186,7 @@ def _measure(
 ) -> dict[str, Divergence]:
     if not pairs:
         return {}
-    permutations = permutations_for(len(pairs), rules.false_alarm_rate, True)
+    permutations = permutations_for(len(pairs), rules.false_alarm_rate)
     return {
         name: diverge(there, here, permutations=permutations, seed=rules.seed)
         for name, (there, here) in pairs.items()
@@ -196,7 +196,7 @@ def _measure(
 def _shifted(found: dict[str, Divergence], rules: LineageSettings) -> list[Finding]:
     """One finding a category that moved; the joint one only where no category alone did."""
     p_values = [item.p_value for item in found.values()]
-    fallen = rejected(p_values, rules.false_alarm_rate, arbitrary_dependence=True)
+    fallen = rejected(p_values, rules.false_alarm_rate)
     moved = {
         name: item
         for (name, item), fell in zip(found.items(), fallen, strict=True)

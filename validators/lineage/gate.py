@@ -13,7 +13,7 @@ from validators.contracts.verdict import Finding, Outcome, Verdict, conclude
 from validators.lineage.compare import GATE, compare_lineage
 from validators.lineage.settings import LineageSettings
 from validators.lineage.summary import LineageSummary, summarise
-from validators.lineage.tags import find_tag_fault
+from validators.lineage.tags import clean_tag, find_tag_fault
 
 __all__ = ["GATE", "MAX_REFUSED", "LineageSettings", "assess_lineage"]
 
@@ -51,12 +51,9 @@ def assess_lineage(
         findings = [*refused, _no_reference(champion_exists)]
         return conclude(GATE, findings, examined=current.samples, metrics=metrics)
     compared = compare_lineage(reference, current, rules)
-    by_id = [*refused, *(item for item in compared.findings if item.code not in _BY_SAMPLE)]
+    told = {item.code for item in refused} | {"nothing-measured"}  # by the id of each sample
+    by_id = [*refused, *(item for item in compared.findings if item.code not in told)]
     return conclude(GATE, by_id, examined=current.samples, metrics=dict(compared.metrics))
-
-
-_BY_SAMPLE = {"missing-tag", "bad-tag", "nothing-measured"}
-"""Findings that this gate makes itself, by the id of the sample."""
 
 
 def _named(dataset: Dataset, rules: LineageSettings) -> list[Finding]:
@@ -70,7 +67,9 @@ def _named(dataset: Dataset, rules: LineageSettings) -> list[Finding]:
 
 def _refused(sample: Sample, rules: LineageSettings) -> Iterator[Finding]:
     tags = sample.tag_map()
-    missing = [name for name in rules.required_tags if not tags.get(name, "").strip(" +")]
+    missing = [
+        name for name in rules.required_tags if not clean_tag(tags.get(name, "")).strip(" +")
+    ]
     if missing:
         yield Finding(
             GATE, "missing-tag", sample.id, Outcome.FAIL, "without " + ", ".join(missing),

@@ -44,9 +44,13 @@ def test_a_sample_without_one_of_its_tags_is_refused_by_id(tag: str) -> None:
     assert ("missing-tag", "bare") in codes(verdict)
 
 
-def test_a_blank_tag_is_no_tag() -> None:
-    verdict = against(dataset(sample("a", lighting="  ")), REFERENCE)
-    assert ("missing-tag", "a") in codes(verdict)
+@pytest.mark.parametrize(
+    ("tag", "blank"),
+    [("lighting", "  "), ("lighting", "\u00a0\u3000"), ("channels", " + "), ("channels", "＋")],
+)
+def test_a_blank_tag_is_no_tag(tag: str, blank: str) -> None:
+    verdict = against(with_one(**{tag: blank}), REFERENCE)
+    assert (verdict.outcome, codes(verdict)) == (Outcome.FAIL, [("missing-tag", "t")])
 
 
 def test_a_modality_that_the_reference_never_saw_blocks() -> None:
