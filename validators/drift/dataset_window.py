@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from validators.contracts.dataset import Dataset
-from validators.drift.columns import Categories, Embedded, Scalars
+from validators.contracts.dataset import FINGERPRINTS, Dataset, Sample
+from validators.drift.columns import Categories, Codes, Embedded, Scalars
 from validators.drift.window import MAX_TAG_WORDS, DriftWindow
 
 
 def window_of(dataset: Dataset, embeddings: Mapping[str, Embedded] | None = None) -> DriftWindow:
     """Measures as `image.brightness` and the like, `presence.<modality>` as yes or no.
 
-    `embeddings` have the places of their samples in the data set as rows.
+    `embeddings` have the places of their samples in the data set as rows. A data set is a
+    collection, not a stream: its samples are taken as independent of each other, except for those
+    that share the tag `recording`.
     """
     samples = dataset.samples
     modalities = sorted({media.modality for sample in samples for media in sample.media})
@@ -25,10 +27,10 @@ def window_of(dataset: Dataset, embeddings: Mapping[str, Embedded] | None = None
             media = sample.find(modality)
             presence[f"presence.{modality}"][row] = "yes" if media is not None else "no"
             for name, value in media.measures if media else ():
+                if name in FINGERPRINTS:
+                    continue
                 column = scalars.setdefault(f"{modality}.{name}", [np.nan] * len(samples))
                 column[row] = value
-    times = [sample.captured_ms for sample in samples]
-    known = all(time is not None for time in times)
     names = sorted({name for sample in samples for name, _ in sample.tags})
     return DriftWindow(
         rows=len(samples),
@@ -41,5 +43,15 @@ def window_of(dataset: Dataset, embeddings: Mapping[str, Embedded] | None = None
             )
             for name in names
         },
-        times_ms=np.array([round(time or 0) for time in times], np.int64) if known else None,
+        recordings=_recordings(samples) if "recording" in names else None,
     )
+
+
+def _recordings(samples: Sequence[Sample]) -> Codes:
+    """Numbers of recordings; a sample outside any has one of its own."""
+    numbers: dict[str, int] = {}
+    found = [
+        numbers.setdefault(f"recording {tag}" if tag is not None else f"row {row}", len(numbers))
+        for row, tag in enumerate(sample.tag_map().get("recording") for sample in samples)
+    ]
+    return np.array(found, np.int32)

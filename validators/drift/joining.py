@@ -128,6 +128,15 @@ def _embedded(
     )
 
 
+def comparable(one: Embedded, other: Embedded, siblings: Siblings = ()) -> bool:
+    """Whether vectors of these two columns may be compared: see `require_same`."""
+    try:
+        require_same("", one, other, siblings)
+    except Refused:
+        return False
+    return True
+
+
 def require_same(modality: str, one: Embedded, other: Embedded, siblings: Siblings = ()) -> None:
     """Raise Refused where vectors of these two columns must not be compared."""
     if one.origin is None or other.origin is None:
