@@ -28,8 +28,10 @@ def _end_of_mov(stream: BinaryIO, size_bytes: int) -> int:
     """ISO/IEC 14496-12, 4.2: size 1 means a 64-bit size follows, 0 that the box is the last."""
     at = 0
     for _ in range(_MAX_BOXES):
+        if at >= size_bytes:
+            return at
         if at + 8 > size_bytes:
-            return at if at == size_bytes else at + 8
+            return at + 8
         stream.seek(at)
         head = stream.read(16)
         size = int.from_bytes(head[:4], "big")

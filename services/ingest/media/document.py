@@ -21,7 +21,7 @@ from itertools import pairwise
 
 from services.ingest.measures import Measures
 from services.ingest.media.anomalies import Anomaly, AnomalyLog
-from services.ingest.media.layout import Block, reading_order
+from services.ingest.media.layout import Block, reading_order, turn_back
 from services.ingest.media.limits import Form, MediaLimits
 from services.ingest.media.pages import Page, TextLine, open_pages
 from services.ingest.media.recognition import recognise
@@ -113,7 +113,7 @@ class DocumentTrack:
         at = page.number - 1
         if page.garbled:
             self._log.add("garbled-text-layer", at, ts_ms, f"{len(page.text)} lines")
-        blocks = self._layer(page) if page.pixels is None else self._seen(page, ts_ms)
+        blocks = self._layer(page, ts_ms) if page.pixels is None else self._seen(page, ts_ms)
         if len(blocks) > self._limits.blocks_per_page:
             raise TooLarge(
                 f"a page has {len(blocks)} blocks, more than {self._limits.blocks_per_page}",
@@ -129,8 +129,12 @@ class DocumentTrack:
         self._confidence += sum(block.confidence for block in blocks)
         return blocks
 
-    def _layer(self, page: Page) -> list[Block]:
-        order = reading_order([line.box for line in page.text], page.aspect)
+    def _layer(self, page: Page, ts_ms: float) -> list[Block]:
+        turns = page.quarter_turns
+        if turns:
+            self._log.add("turned-page", page.number - 1, ts_ms, _turned(turns))
+        upright = [turn_back(line.box, -turns) for line in page.text]
+        order = reading_order(upright, 1 / page.aspect if turns % 2 else page.aspect)
         lines = [page.text[at] for at in order]
         return [
             Block(page.number, number, line.box, "text-layer", 1.0, line.text)
@@ -143,8 +147,7 @@ class DocumentTrack:
         found = recognise(page.pixels)
         at = page.number - 1
         if found.quarter_turns:
-            detail = f"{90 * found.quarter_turns} degrees counterclockwise make it upright"
-            self._log.add("turned-page", at, ts_ms, detail)
+            self._log.add("turned-page", at, ts_ms, _turned(found.quarter_turns))
         if found.unsure:
             self._log.add("unsure-lines", at, ts_ms, f"{found.unsure} lines")
         aspect = 1 / page.aspect if found.quarter_turns % 2 else page.aspect
@@ -163,6 +166,10 @@ class DocumentTrack:
         self._agreed = (agreed + share, compared + 1)
         if share < AGREEMENT:
             self._log.add("text-layer-disagrees", at, ts_ms, f"{share:.2f} of the characters agree")
+
+
+def _turned(quarter_turns: int) -> str:
+    return f"{90 * quarter_turns} degrees counterclockwise make it upright"
 
 
 def agreement(one: str, two: str) -> float:

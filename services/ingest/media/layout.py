@@ -66,6 +66,13 @@ def read_place(place: str, text: str) -> Block:
     return Block(int(page), int(order), box, source, float(confidence), text)
 
 
+def turn_back(box: Box, quarter_turns: int) -> Box:
+    """A box of a page that was turned counterclockwise, on the page as it was before."""
+    for _ in range(quarter_turns % 4):
+        box = Box(1 - box.bottom, box.left, 1 - box.top, box.right)
+    return box
+
+
 def reading_order(boxes: Sequence[Box], aspect: float = 1.0) -> list[int]:
     """Places in `boxes` in reading order. `aspect` is the page's height over its width."""
     if not boxes:

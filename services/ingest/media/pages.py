@@ -10,6 +10,7 @@ import math
 import threading
 import unicodedata
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ import numpy.typing as npt
 import pypdfium2 as pdfium
 from PIL import Image, ImageOps
 
-from services.ingest.media.layout import Box
+from services.ingest.media.layout import Box, turn_back
 from services.ingest.media.limits import MediaLimits
 from services.ingest.media.sources import MediaFile
 from validators.contracts.errors import BadInput, TooLarge, Unsupported
@@ -32,6 +33,9 @@ PICTURE_FORMATS = ("JPEG", "PNG")
 _PDFIUM = threading.Lock()  # it is not safe in threads, not even with two documents
 _PASSWORD = 4  # FPDF_ERR_PASSWORD
 _READABLE_SHARE = 0.9
+_ASKED = 200  # characters of a page whose direction is looked at
+_MAX_SIDE_PX = 8192
+_BGR = pdfium.raw.FPDFBitmap_BGR
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +50,14 @@ class TextLine:
 class Page:
     """`number` counts from 1; `pixels` are BGR uint8 [H, W, 3], None where they were not asked for.
 
-    `aspect` is height over width. `text` is its text layer; `garbled` says that most of it does not
-    map to characters.
+    `aspect` is height over width. `text` is its text layer, which so many `quarter_turns`
+    counterclockwise make upright; `garbled` says that much of it does not map to characters.
     """
 
     number: int
     aspect: float
     text: tuple[TextLine, ...]
+    quarter_turns: int
     garbled: bool
     pixels: npt.NDArray[np.uint8] | None
 
@@ -91,11 +96,11 @@ class PdfPages:
         with _PDFIUM, _explained(where), contextlib.closing(document.get_page(at)) as page:
             width, height = page.get_size()
             _check_size(width, height, self._limits, where)
-            lines = _text_lines(page, width, height, self._limits.blocks_per_page, where)
+            lines, turns = _text_layer(page, width, height, self._limits.blocks_per_page, where)
             garbled = bool(lines) and not _readable(lines)
             draw = draw_all or (draw_untexted and (garbled or not lines))
             pixels = _draw(page, width, height, self._limits) if draw else None
-        return Page(at + 1, height / width, lines, garbled, pixels)
+        return Page(at + 1, height / width, lines, turns, garbled, pixels)
 
     @contextmanager
     def _document(self) -> Iterator[pdfium.PdfDocument]:
@@ -135,7 +140,7 @@ class PicturePages:
     def pages(self, *, draw_all: bool, draw_untexted: bool) -> Iterator[Page]:
         pixels = self._pixels()
         drawn = pixels if draw_all or draw_untexted else None
-        yield Page(1, pixels.shape[0] / pixels.shape[1], (), False, drawn)
+        yield Page(1, pixels.shape[0] / pixels.shape[1], (), 0, False, drawn)
 
     def _pixels(self) -> npt.NDArray[np.uint8]:
         where = f"{self._file.name}, page 1"
@@ -198,13 +203,10 @@ def _draw(
         return np.array(bitmap.to_numpy(), dtype=np.uint8, copy=True)
 
 
-_MAX_SIDE_PX = 8192
-_BGR = pdfium.raw.FPDFBitmap_BGR
-
-
-def _text_lines(
+def _text_layer(
     page: pdfium.PdfPage, width: float, height: float, most: int, where: str
-) -> tuple[TextLine, ...]:
+) -> tuple[tuple[TextLine, ...], int]:
+    """Its lines, and the quarter turns counterclockwise that make most of them upright."""
     lines = []
     left0, bottom0 = page.get_bbox()[:2]
     turns = page.get_rotation() // 90
@@ -221,7 +223,17 @@ def _text_lines(
             if text:
                 corners = (left - left0, bottom - bottom0, right - left0, top - bottom0)
                 lines.append(TextLine(_on_page(corners, width, height, turns), text))
-    return tuple(lines)
+        upright = (turns - _direction(layer)) % 4 if lines else 0
+    return tuple(lines), upright
+
+
+def _direction(layer: pdfium.PdfTextPage) -> int:
+    """Of most characters, in quarter turns counterclockwise, before the page's own /Rotate."""
+    count = layer.count_chars()
+    some = range(0, count, max(1, count // _ASKED))
+    angles = (pdfium.raw.FPDFText_GetCharAngle(layer, at) for at in some)
+    turns = Counter(round(angle / (math.pi / 2)) % 4 for angle in angles if angle >= 0)
+    return turns.most_common(1)[0][0] if turns else 0
 
 
 def _on_page(
@@ -232,8 +244,7 @@ def _on_page(
         width, height = height, width
     left, bottom, right, top = corners
     box = Box(left / width, 1 - top / height, right / width, 1 - bottom / height)
-    for _ in range(turns % 4):  # clockwise
-        box = Box(1 - box.bottom, box.left, 1 - box.top, box.right)
+    box = turn_back(box, turns)  # /Rotate is clockwise
     clip = [min(1.0, max(0.0, value)) for value in (box.left, box.top, box.right, box.bottom)]
     return Box(*clip)
 
