@@ -20,6 +20,7 @@ from validators.quality.times import from_the_future
 from validators.quality.words import Suite
 
 FOLDER = "quality"  # below the service's folder of evidence
+LEARNED = ("ridge", "auto")  # adapters that are fitted on pairs
 
 
 def judge_quality(release: Release, clean: Dataset) -> Verdict:
@@ -42,10 +43,17 @@ def judge_quality(release: Release, clean: Dataset) -> Verdict:
     before = predecessor_of(workspace, pipeline.service, clean)
     notes = tuple(judge_files(files, made)) if pipeline.gates.quality.suites else ()
 
+    fitted = sorted(
+        branch.modality
+        for branch in pipeline.branches
+        if branch.adapter is not None and branch.adapter.kind in LEARNED
+    )
+
     def make() -> Verdict:
         around = Surroundings(
             reference=reference_from(workspace.store, before, settings.rules),
             held_out=_held_out(clean),
+            fitted=fitted,
             future=future,
             notes=notes,
         )
@@ -66,6 +74,7 @@ def judge_quality(release: Release, clean: Dataset) -> Verdict:
             "suites": {name: _suite_digest(suite) for name, suite in suites.items()},
             "notes": notes,
             "future": future,
+            "fitted": fitted,
             "before": before,
         },
         Verdict,

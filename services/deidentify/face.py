@@ -18,7 +18,7 @@ from services.deidentify.centerface import CenterFace, Face
 from services.deidentify.policy import Rule
 from services.deidentify.pseudonyms import ReleaseKey, keyed_order
 from services.deidentify.redaction import Redacted, Region
-from services.ingest.measures import measure_image
+from services.ingest.measures import fingerprint_image, measure_image
 from services.ingest.normalise import read_png, write_png
 from validators.contracts.dataset import Media
 
@@ -53,7 +53,8 @@ class FaceRedactor:
                 hide(pixels, box, self._blur, self._key, media.digest.encode())
                 boxes.append(box)
         regions = tuple(Region(KIND, (box.left, box.top, box.right, box.bottom)) for box in boxes)
-        return Redacted(write_png(pixels), "image/png", measure_image(pixels), regions)
+        measures = tuple(sorted(measure_image(pixels) + fingerprint_image(pixels)))
+        return Redacted(write_png(pixels), "image/png", measures, regions)
 
 
 def grow(face: Face, margin: float, width: int, height: int) -> Face:

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from validators.contracts.dataset import Dataset
+from validators.contracts.dataset import FINGERPRINTS, Dataset
 from validators.contracts.quality import ClippingRule, ColumnRules, LabelRules
 from validators.contracts.verdict import Finding
-from validators.quality.duplicates import PARTS
 from validators.quality.frames import MEDIA_TYPE, modality_frame, present_modalities
 from validators.quality.reference import QualityReference, categories_of
 from validators.quality.rules import finding, named
@@ -25,7 +24,7 @@ def judge_columns(
     """Findings about measures that say nothing."""
     for modality in present_modalities(dataset):
         frame = modality_frame(dataset, modality)
-        for name in frame.columns.difference([SAMPLE, MEDIA_TYPE, *PARTS]):
+        for name in frame.columns.difference([SAMPLE, MEDIA_TYPE, *FINGERPRINTS]):
             values = frame[name].to_numpy(np.float64)
             there = values[~np.isnan(values)]
             subject = f"{modality}.{name}"

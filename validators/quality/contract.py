@@ -24,9 +24,8 @@ from validators.contracts.slo import CLASS_BOUNDS
 from validators.contracts.tensors import Meaning
 from validators.quality.words import SAMPLE, SAMPLES, Expectation, Facts, Severity, Suite, expect
 
-MOST_ENLARGED = 8
-"""A picture's shorter side may be this much smaller than the encoder's square; beyond, it shows
-nothing."""
+MOST_ENLARGED = 16
+"""A side may be this much smaller than the encoder's square; beyond, it shows nothing."""
 
 OFTEN_ENLARGED = 2
 SPECIAL_TOKENS = 2  # the start and the end of a text

@@ -15,13 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from validators.contracts.dataset import Dataset
+from validators.contracts.dataset import FINGERPRINTS, Dataset
 from validators.contracts.quality import Consequence, DuplicateRules
 from validators.contracts.verdict import Finding
 from validators.quality.rules import finding, named, outcome_of
 from validators.quality.words import MAX_NAMED
 
-PARTS = ("dhash_0", "dhash_1", "dhash_2", "dhash_3")
 TONES = ("brightness", "saturation")
 TONE_STEP = 6.0
 """Mean luma and colour of two nearly equal pictures differ by this much at most, of 255: a shape in
@@ -53,8 +52,8 @@ def find_near(dataset: Dataset, bits: int, ignore: Collection[str]) -> list[tupl
     for sample in dataset.samples:
         for item in sample.media:
             values = dict(item.measures)
-            if item.modality not in ignore and all(name in values for name in PARTS):
-                wanted = [values.get(name, 0.0) for name in (*PARTS, *TONES)]
+            if item.modality not in ignore and all(name in values for name in FINGERPRINTS):
+                wanted = [values.get(name, 0.0) for name in (*FINGERPRINTS, *TONES)]
                 rows[item.modality].append((sample.id, item.digest, wanted))
     return [
         (modality, pair) for modality, found in sorted(rows.items()) for pair in _pairs(found, bits)
@@ -62,12 +61,23 @@ def find_near(dataset: Dataset, bits: int, ignore: Collection[str]) -> list[tupl
 
 
 def judge_duplicates(
-    dataset: Dataset, rules: DuplicateRules, held_out: Collection[str]
+    dataset: Dataset,
+    rules: DuplicateRules,
+    held_out: Collection[str],
+    fitted: Collection[str] | None = None,
 ) -> Iterator[Finding]:
-    """Findings about copies; `held_out` are the ids that no fit may see."""
+    """Findings about copies; `held_out` are the ids that no fit may see.
+
+    `fitted` are the modalities that something is fitted on: a copy on both sides of the split does
+    no harm where nothing is learned from it. None: all of them.
+    """
     kept = frozenset(held_out)
     copies = find_copies(dataset, rules.ignore)
-    across = [item for item in copies if _on_both_sides(item[1], kept)]
+    across = [
+        item
+        for item in copies
+        if _on_both_sides(item[1], kept) and (fitted is None or item[0] in fitted)
+    ]
     told = set(across) if outcome_of(rules.across_splits) is not None else set()
     near = []
     if outcome_of(rules.near) is not None:
@@ -119,14 +129,16 @@ def _on_both_sides(ids: Ids, held_out: frozenset[str]) -> bool:
 def _pairs(rows: Sequence[tuple[str, str, list[float]]], bits: int) -> list[Ids]:
     values = np.array([row[2] for row in rows], np.float64)
     hashes = np.zeros(len(rows), np.uint64)
-    for part in range(len(PARTS)):
+    for part in range(len(FINGERPRINTS)):
         hashes |= _part(values[:, part]) << np.uint64(16 * part)
     rises = np.bitwise_count(hashes)
     telling = np.flatnonzero((rises >= LEAST_BITS) & (rises <= 64 - LEAST_BITS))
     found: set[tuple[int, int]] = set()
-    for part in range(len(PARTS)):
+    for part in range(len(FINGERPRINTS)):
         order = telling[np.argsort(_part(values[telling, part]), kind="stable")]
-        found |= _close(order, _part(values[order, part]), hashes, values[:, len(PARTS) :], bits)
+        found |= _close(
+            order, _part(values[order, part]), hashes, values[:, len(FINGERPRINTS) :], bits
+        )
     return sorted(
         (rows[one][0], rows[other][0])
         for one, other in found

@@ -20,8 +20,9 @@ from validators.quality.columns import judge_categories, judge_clipping, judge_c
 from validators.quality.contract import samples_suite, usual_suite
 from validators.quality.duplicates import find_copies, find_near, judge_duplicates
 from validators.quality.frames import modality_frame, present_modalities, samples_frame
-from validators.quality.judgement import GATE, code_of, judge_run, wanted_by
+from validators.quality.judgement import judge_run
 from validators.quality.labels import judge_labels, label_metrics
+from validators.quality.naming import GATE, code_of, wanted_by
 from validators.quality.pages import pack_pages, render_pages
 from validators.quality.reference import QualityReference
 from validators.quality.settings import QualitySettings
@@ -37,12 +38,14 @@ _PRESENT = "expect_column_values_to_not_be_null"
 class Surroundings:
     """What a data set is judged against besides its suites.
 
-    `held_out` are the ids that no fit may see, `future` those whose time is ahead of the clock
+    `held_out` are the ids that no fit may see, `fitted` the modalities that something is fitted on
+    (None: all), `future` those whose time is ahead of the clock
     (`times.from_the_future`), `notes` findings about the suites themselves.
     """
 
     reference: QualityReference | None = None
     held_out: Collection[str] = ()
+    fitted: Collection[str] | None = None
     future: Collection[str] = ()
     notes: tuple[Finding, ...] = ()
 
@@ -120,7 +123,7 @@ def _judge_rules(
     dataset: Dataset, settings: QualitySettings, around: Surroundings
 ) -> Iterator[Finding]:
     rules, least = settings.rules, settings.rules.minimum_samples
-    yield from judge_duplicates(dataset, rules.duplicates, around.held_out)
+    yield from judge_duplicates(dataset, rules.duplicates, around.held_out, around.fitted)
     yield from judge_times(dataset, rules.times, around.future)
     yield from judge_columns(dataset, rules.columns, minimum_samples=least)
     yield from judge_categories(dataset, rules.columns, rules.labels, around.reference)

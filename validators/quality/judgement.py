@@ -15,9 +15,9 @@ import pandas as pd
 from validators.compatibility.estimates import wilson_bounds
 from validators.contracts.verdict import Finding, Outcome
 from validators.quality.checkpoint import Checked, SuiteRun
+from validators.quality.naming import GATE, code_of, wanted_by
 from validators.quality.words import MAX_NAMED, SAMPLES, Expectation, Severity
 
-GATE = "quality"
 _OUTCOMES = {
     Severity.CRITICAL: Outcome.FAIL, Severity.WARNING: Outcome.WARN, Severity.INFO: Outcome.PASS,
 }  # fmt: skip
@@ -35,33 +35,6 @@ def judge_run(run: SuiteRun, *, minimum_samples: int) -> Iterator[Finding]:
             yield from _rate(run, answer, minimum_samples)
         elif answer.rows:
             yield from _bad_rows(run, answer)
-
-
-def code_of(expectation: Expectation) -> str:
-    """How findings of the expectation are called: out-of-range-brightness."""
-    return f"{expectation.rule}-{expectation.column}".replace("_", "-").replace(".", "-").lower()
-
-
-def wanted_by(expectation: Expectation) -> str:
-    """What the expectation asks for, for people."""
-    low, high = expectation.argument("min_value"), expectation.argument("max_value")
-    if isinstance(low, int | float) and isinstance(high, int | float):
-        return f"{low:g} to {high:g}"
-    if isinstance(low, int | float):
-        return f"{low:g} or more"
-    if isinstance(high, int | float):
-        return f"{high:g} or less"
-    values = expectation.argument("value_set")
-    if isinstance(values, tuple):
-        shown = " or ".join(str(item) for item in values[:8])
-        return shown if len(values) <= 8 else f"{shown} or {len(values) - 8} more"
-    simple = {
-        "expect_column_values_to_be_unique": "unique",
-        "expect_column_values_to_not_be_null": "present",
-        "expect_column_values_to_be_null": "absent",
-    }
-    bare = expectation.type.removeprefix("expect_").replace("_", " ")
-    return simple.get(expectation.type, bare)
 
 
 def _bad_rows(run: SuiteRun, answer: Checked) -> Iterator[Finding]:

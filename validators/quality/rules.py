@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from validators.contracts.quality import Consequence
 from validators.contracts.verdict import Finding, Outcome
-from validators.quality.judgement import GATE
+from validators.quality.naming import GATE
 from validators.quality.words import MAX_NAMED
 
 _OUTCOMES = {Consequence.OFF: None, Consequence.WARN: Outcome.WARN, Consequence.FAIL: Outcome.FAIL}

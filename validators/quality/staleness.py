@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from validators.contracts.digest import short
 from validators.contracts.verdict import Finding, Outcome
-from validators.quality.judgement import GATE, wanted_by
+from validators.quality.naming import GATE, wanted_by
 from validators.quality.words import Expectation, Suite
 
 MAX_DIFFERENCES = 16
