@@ -136,8 +136,9 @@ def _moments(line: Line, known: _Input, *, residual: bool) -> Iterator[Moment]:
     """One for each track that the line speaks of."""
     for track in sorted({*line.observed_offsets_ms, *line.outcomes}):
         tolerance = _tolerance(known.tolerances, track)
-        left = line.residual_offsets_ms.get(track)
         outcome = line.outcomes.get(track)
+        judged = outcome is None or outcome in ("taken", "interpolated")
+        left = line.residual_offsets_ms.get(track) if judged else None
         yield Moment(
             input_id=line.input_id,
             track=track,
@@ -146,7 +147,7 @@ def _moments(line: Line, known: _Input, *, residual: bool) -> Iterator[Moment]:
             offset_ms=left if residual else line.observed_offsets_ms.get(track),
             tolerance_ms=tolerance,
             absent=outcome in ("dropped", "refused"),
-            repaired=left is not None and abs(left) <= tolerance,
+            repaired=None if left is None else abs(left) <= tolerance,
             item=line.items.get(track),
         )
 

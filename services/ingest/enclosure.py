@@ -27,18 +27,22 @@ def read_inside(folder: Path, name: str, limit_bytes: int) -> bytes:
     Raises:
         FileRefused: path-outside-folder, missing-file, not-a-file, file-too-large, unreadable-file.
     """
-    with os.fdopen(open_inside(folder, name, limit_bytes), "rb") as stream:
-        data = stream.read(limit_bytes + 1)
-    if len(data) > limit_bytes:  # it grew meanwhile, or does not say how large it is
-        raise _too_large(limit_bytes)
+    descriptor = open_inside(folder, name)
+    try:
+        with os.fdopen(descriptor, "rb", closefd=False) as stream:
+            data = stream.read(limit_bytes + 1)
+    finally:
+        os.close(descriptor)
+    if len(data) > limit_bytes:
+        raise FileRefused("file-too-large", f"a file has more than {limit_bytes} bytes")
     return data
 
 
-def open_inside(folder: Path, name: str, limit_bytes: int) -> int:
-    """A descriptor of `folder/name`, for files that are read piece by piece; the caller closes it.
+def open_inside(folder: Path, name: str) -> int:
+    """A descriptor of `folder/name`, a regular file; the caller closes it.
 
     Raises:
-        FileRefused: as `read_inside`.
+        FileRefused: path-outside-folder, missing-file, not-a-file, unreadable-file.
     """
     path = _resolve(folder, name)
     try:
@@ -48,17 +52,10 @@ def open_inside(folder: Path, name: str, limit_bytes: int) -> int:
         raise FileRefused("missing-file", "a file of the manifest is not in the folder") from error
     except OSError as error:
         raise FileRefused("unreadable-file", os.strerror(error.errno or 0)) from error
-    status = os.fstat(descriptor)
-    if stat.S_ISREG(status.st_mode) and status.st_size <= limit_bytes:
-        return descriptor
-    os.close(descriptor)
-    if not stat.S_ISREG(status.st_mode):
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
         raise FileRefused("not-a-file", "a name of the manifest is no regular file")
-    raise _too_large(limit_bytes)
-
-
-def _too_large(limit_bytes: int) -> FileRefused:
-    return FileRefused("file-too-large", f"a file has more than {limit_bytes} bytes")
+    return descriptor
 
 
 def _resolve(folder: Path, name: str) -> Path:

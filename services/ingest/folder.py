@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Self
 
 import soundfile
 
@@ -17,6 +20,7 @@ from services.ingest.alignment_log import AlignmentEvent, AlignmentLog
 from services.ingest.enclosure import FileRefused, read_inside
 from services.ingest.manifest import MANIFEST_NAME, Row, read_rows
 from services.ingest.measures import Measures, measure_audio, measure_image, measure_text
+from services.ingest.media.isolated import Decoders
 from services.ingest.normalise import (
     EmptyMedium,
     normalise_text,
@@ -25,6 +29,8 @@ from services.ingest.normalise import (
     write_png,
     write_wav,
 )
+from services.ingest.recording.plan import IngestPlan
+from services.ingest.recording.take import Studio, take_recording
 from services.preprocess.media import (
     MAX_AUDIO_BYTES,
     MAX_IMAGE_BYTES,
@@ -59,11 +65,18 @@ class Journal:
 
 
 def ingest_folder(
-    folder: Path, quarantine: ObjectStore, *, journal: Journal | None = None
+    folder: Path,
+    quarantine: ObjectStore,
+    *,
+    journal: Journal | None = None,
+    plan: IngestPlan | None = None,
+    spool: Path | None = None,
 ) -> Dataset:
     """Read `folder/manifest.jsonl` and its media into the quarantine store.
 
-    Samples come in id order; rows that cannot be read are listed with a stable reason.
+    Samples come in id order; rows that cannot be read are listed with a stable reason. `plan` says
+    how recordings are taken; while they are, their media wait in `spool` (a temporary folder where
+    it is left out), which should be as well guarded as the quarantine.
 
     Raises:
         NotFound: no such folder, or no manifest in it.
@@ -77,21 +90,93 @@ def ingest_folder(
             where=str(folder),
             remedy="Give a folder with a manifest.jsonl, one JSON object a line.",
         )
-    samples: list[Sample] = []
+    samples: dict[str, Sample] = {}
     unreadable: list[Unreadable] = []
-    with manifest.open("rb") as stream:
+    with manifest.open("rb") as stream, Recorder(
+        folder, quarantine, journal, plan or IngestPlan(), spool
+    ) as recorder:  # fmt: skip
         for row in read_rows(stream):
-            outcome = (
-                row if isinstance(row, Unreadable) else _ingest(folder, row, quarantine, journal)
-            )
+            outcome = _outcome(folder, row, quarantine, journal, recorder)
             if isinstance(outcome, Unreadable):
                 unreadable.append(outcome)
+            elif taken := next((item.id for item in outcome if item.id in samples), None):
+                detail = f"{taken} is the id of another row's sample already"
+                unreadable.append(Unreadable(outcome[0].id, "duplicate-id", detail))
             else:
-                samples.append(outcome)
+                samples |= {sample.id: sample for sample in outcome}
     return Dataset(
-        tuple(sorted(samples, key=lambda sample: sample.id)),
+        tuple(sample for _, sample in sorted(samples.items())),
         tuple(sorted(unreadable, key=lambda row: (row.id, row.detail))),
     )
+
+
+class Recorder:
+    """Takes the recordings of a folder. Its decoders are started for the first one."""
+
+    def __init__(
+        self,
+        folder: Path,
+        quarantine: ObjectStore,
+        journal: Journal | None,
+        plan: IngestPlan,
+        spool: Path | None,
+    ) -> None:
+        self._folder = folder
+        self._quarantine = quarantine
+        self._journal = journal
+        self._plan = plan
+        self._spool = spool
+        self._stack = ExitStack()
+        self._studio: Studio | None = None
+
+    def take(self, row: Row) -> list[Sample] | Unreadable:
+        if self._studio is None:
+            self._studio = self._open()
+        try:
+            return take_recording(self._folder, row, self._studio)
+        except FileRefused as refusal:
+            return Unreadable(row.id, refusal.reason, f"line {row.line}: {refusal.what}")
+
+    def _open(self) -> Studio:
+        spool = Path(self._stack.enter_context(TemporaryDirectory(dir=self._spool, prefix="raw-")))
+        decoders = self._stack.enter_context(Decoders(spool))
+        journal = self._journal
+        return Studio(
+            decoders, spool, self._quarantine, self._plan,
+            journal.clock if journal else _Still(), journal.log if journal else None,
+            journal.trace_id if journal else "",
+        )  # fmt: skip
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+
+class _Still:
+    """The clock of an ingest that nobody times."""
+
+    def monotonic_ns(self) -> int:
+        return 0
+
+    def wall_ns(self) -> int:
+        return 0
+
+
+def _outcome(
+    folder: Path,
+    row: Row | Unreadable,
+    quarantine: ObjectStore,
+    journal: Journal | None,
+    recorder: Recorder,
+) -> list[Sample] | Unreadable:
+    if isinstance(row, Unreadable):
+        return row
+    if row.tracks:
+        return recorder.take(row)
+    found = _ingest(folder, row, quarantine, journal)
+    return found if isinstance(found, Unreadable) else [found]
 
 
 def _ingest(

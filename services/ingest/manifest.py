@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -22,13 +22,32 @@ MANIFEST_NAME = "manifest.jsonl"
 MAX_LINE_BYTES = 64 * 1024
 MAX_ROWS = 100_000
 FILE_MODALITIES = ("image", "audio")
+TRACKS = ("video", "audio", "document", "events", "sensors")
+"""The tracks that a recording may have."""
+TIMED = ("video", "document", "events", "sensors")
+"""What makes a row a recording: `audio` alone is a plain sample."""
 
+_TimeMs = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 _ID = re.compile(r"[^\W_][\w.\-]{0,127}")
 
 
 @dataclass(frozen=True, slots=True)
+class TrackSource:
+    """A track of a recording: its file as written, and what the manifest says about its time.
+
+    `start_ms` is when the track's own zero is on the recording's time base; None where the manifest
+    says nothing. `page_times_ms` are when each page of a document was shown.
+    """
+
+    name: str
+    file: str
+    start_ms: float | None = None
+    page_times_ms: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
-    """One good line: `files` are (modality, path as written)."""
+    """One good line: `files` are (modality, path as written), or `tracks` those of a recording."""
 
     line: int
     id: str
@@ -36,6 +55,7 @@ class Row:
     text: str | None
     captured_ms: float | None
     tags: tuple[tuple[str, str], ...]
+    tracks: tuple[TrackSource, ...] = ()
 
 
 def read_rows(stream: BinaryIO) -> Iterator[Row | Unreadable]:
@@ -85,6 +105,15 @@ def parse_line(line: bytes | None, number: int) -> Row | Unreadable:
     return _checked(entry, number)
 
 
+class _Track(BaseModel):
+    """What a recording's manifest says about the time of one track."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    start_ms: float | None = Field(default=None, ge=-1e15, le=1e15, allow_inf_nan=False)
+    page_times_ms: list[_TimeMs] = Field(default_factory=list, max_length=1000)
+
+
 class _Entry(BaseModel):
     """The line as written; see validators/contracts/dataset.py for the format."""
 
@@ -94,6 +123,11 @@ class _Entry(BaseModel):
     image: str | None = Field(default=None, max_length=1024)
     audio: str | None = Field(default=None, max_length=1024)
     text: str | None = None
+    video: str | None = Field(default=None, max_length=1024)
+    document: str | None = Field(default=None, max_length=1024)
+    events: str | None = Field(default=None, max_length=1024)
+    sensors: str | None = Field(default=None, max_length=1024)
+    tracks: dict[str, _Track] = Field(default_factory=dict, max_length=len(TRACKS))
     captured_ms: float | None = Field(default=None, ge=0, le=1e15, allow_inf_nan=False)
     tags: dict[str, str] = Field(min_length=1, max_length=64)
 
@@ -102,17 +136,53 @@ def _checked(entry: _Entry, number: int) -> Row | Unreadable:
     name = unicodedata.normalize("NFC", entry.id)
     if not _ID.fullmatch(name):
         return _bad(number, "bad-id", "an id is letters, digits, '.', '_', '-', first a letter")
+    timed = any(getattr(entry, track) is not None for track in TIMED)
+    if timed and (entry.image is not None or entry.text is not None):
+        detail = f"line {number} has an image or a text beside the tracks of a recording"
+        return Unreadable(name, "mixed-row", detail)
     files = tuple(
         (modality, path)
         for modality in FILE_MODALITIES
-        if (path := getattr(entry, modality)) is not None
+        if not timed and (path := getattr(entry, modality)) is not None
     )
-    if not files and entry.text is None:
-        return Unreadable(name, "no-media", f"line {number} has neither image, text nor audio")
+    if not timed and not files and entry.text is None:
+        return Unreadable(name, "no-media", f"line {number} has no medium and no track")
+    if fault := _track_fault(entry, timed=timed):
+        return Unreadable(name, "bad-tracks", f"line {number}: {fault}")
     if any(len(key) > 64 or len(value) > 256 for key, value in entry.tags.items()):
         return Unreadable(name, "bad-tags", f"line {number} has a tag longer than 256 characters")
     tags = tuple(sorted((_nfc(key), _nfc(value)) for key, value in entry.tags.items()))
-    return Row(number, name, files, entry.text, entry.captured_ms, tags)
+    tracks = _tracks(entry) if timed else ()
+    return Row(number, name, files, entry.text, entry.captured_ms, tags, tracks)
+
+
+def _track_fault(entry: _Entry, *, timed: bool) -> str | None:
+    """What is wrong with what the row says about its tracks."""
+    for track, said in entry.tracks.items():
+        if not timed or _file_of(entry, track) is None:
+            return "tracks speaks of one that the row does not have"
+        times = said.page_times_ms
+        if times and (track != "document" or times != sorted(times)):
+            return "page_times_ms are those of a document, and do not go back"
+    return None
+
+
+def _tracks(entry: _Entry) -> tuple[TrackSource, ...]:
+    return tuple(
+        TrackSource(track, path, said.start_ms, tuple(said.page_times_ms))
+        for track in TRACKS
+        if (path := _file_of(entry, track)) is not None
+        and (track in entry.tracks or getattr(entry, track) is not None)
+        for said in (entry.tracks.get(track, _Track()),)
+    )
+
+
+def _file_of(entry: _Entry, track: str) -> str | None:
+    """The file of a track; a video without a recording beside it brings its own sound."""
+    if track not in TRACKS:
+        return None
+    path: str | None = getattr(entry, track)
+    return entry.video if path is None and track == "audio" else path
 
 
 def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes | None]]:

@@ -15,6 +15,8 @@ from scipy import ndimage
 
 BIN_NS = 10_000_000
 """The grid on which courses are compared: 10 ms."""
+QUIET_NS = 200_000_000
+"""A beginning is louder than this long before it."""
 _LOCAL_BINS = 101
 _CEILING = 8.0
 _SMOOTH_BINS = 1.5
@@ -66,14 +68,22 @@ def motion(previous: npt.NDArray[np.uint8] | None, frame: npt.NDArray[np.uint8])
     return float(np.abs(frame.astype(np.int16) - previous).mean())
 
 
-def rise(levels: npt.NDArray[np.float64], reach: int = 2) -> npt.NDArray[np.float64]:
-    """How much each level is above the lowest of the `reach` before it; 0 where it is not.
+def rise(
+    levels: npt.NDArray[np.float64], times_ns: npt.NDArray[np.int64]
+) -> npt.NDArray[np.float64]:
+    """How much each level is above all of the QUIET_NS before it; 0 where it is not.
 
-    It is the beginning of what happens that is the same on every track; how it dies away is not.
+    It is the beginning of what happens that is the same on every track. How it dies away is not,
+    and neither is its end: a picture that changes and changes back moves twice.
     """
-    padded = np.concatenate([np.full(reach, levels[0]), levels]) if len(levels) else levels
-    before = [padded[step : step + len(levels)] for step in range(reach)]
-    return np.maximum(levels - np.min(before, axis=0), 0.0) if len(levels) else levels
+    if not len(levels):
+        return levels
+    spacing = max(1, int(np.median(np.diff(times_ns)))) if len(times_ns) > 1 else QUIET_NS
+    reach = max(1, round(QUIET_NS / spacing))
+    padded = np.concatenate([np.full(reach, levels[0]), levels])
+    before = ndimage.maximum_filter1d(padded, reach, origin=(reach - 1) // 2)[reach - 1 : -1]
+    risen: npt.NDArray[np.float64] = np.maximum(levels - before, 0.0)
+    return risen
 
 
 def movement(magnitudes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -26,6 +26,10 @@ MIN_NULL_BLOCKS = 12
 MIN_EVENTS = 4.0
 """As many moments, counted by their share of the peak, have to agree."""
 JACKKNIFE_PARTS = 16
+RIVAL_SHARE = 0.9
+"""A lag that fits by this share of the best one may be it as well."""
+MAX_WITHIN_NS = 60_000_000
+"""What is less sure than this is not observed."""
 FLOOR_NS = 4_000_000
 """No interval is narrower to either side: what a course of 10 ms can resolve."""
 _EULER = 0.5772156649
@@ -77,8 +81,10 @@ def observe(
     peak = int(np.argmax(total))
     if _events(x, y, peak - lags) < MIN_EVENTS:
         return None
-    within = jackknife(products) + resolution_ns
-    return Observation(_to_offset(refined(total, peak)), within, p_value)
+    within = max(jackknife(products), _ambiguity(total, peak))
+    if within > MAX_WITHIN_NS:
+        return None
+    return Observation(_to_offset(refined(total, peak)), within + resolution_ns, p_value)
 
 
 def circular(x: Course, y: Course) -> Course | None:
@@ -129,6 +135,12 @@ def jackknife(products: npt.NDArray[np.float64]) -> int:
     places = np.array([refined(rest, int(np.argmax(rest))) for rest in left_out])
     deviation = math.sqrt((count - 1) / count * float(((places - places.mean()) ** 2).sum()))
     return max(FLOOR_NS, round(2 * deviation * BIN_NS))
+
+
+def _ambiguity(total: Course, peak: int) -> int:
+    """How far the furthest lag is that fits all but as well, in ns."""
+    rivals = np.flatnonzero(total >= RIVAL_SHARE * total[peak])
+    return int(np.abs(rivals - peak).max()) * BIN_NS if len(rivals) > 1 else 0
 
 
 def refined(total: Course, peak: int) -> float:

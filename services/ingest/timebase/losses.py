@@ -24,7 +24,7 @@ class Moment:
     """One track at one tick: `number` counts the input's ticks from 0.
 
     `offset_ms` is None where none was observed. `absent` says that the track has nothing here
-    though something was due.
+    though something was due. `repaired` is None where nobody can say.
     """
 
     input_id: str
@@ -34,7 +34,7 @@ class Moment:
     offset_ms: float | None
     tolerance_ms: float
     absent: bool = False
-    repaired: bool = False
+    repaired: bool | None = None
     item: int | None = None
 
 
@@ -79,14 +79,15 @@ class _Run:
     last: Moment
     at_start: bool
     ticks: int = 0
-    repaired: bool = True
+    repaired: bool | None = None
     worst: float = 0.0
     sums: list[float] = field(default_factory=lambda: [0.0] * 5)
 
     def add(self, moment: Moment) -> None:
         self.last = moment
         self.ticks += 1
-        self.repaired &= moment.repaired
+        if moment.repaired is not None:
+            self.repaired = moment.repaired and self.repaired is not False
         if moment.offset_ms is None or self.kind == "gap":
             return
         if abs(moment.offset_ms) > abs(self.worst):
@@ -102,7 +103,7 @@ class _Run:
             self.first.input_id, self.first.track, self.kind, self.first.number,
             self.first.ts_ms, self.last.ts_ms, self.ticks,
             self.worst if count else None, None if mean is None else round(mean, 3),
-            self._rate(count, x, y, xx, xy), self.at_start, at_end, self.repaired,
+            self._rate(count, x, y, xx, xy), self.at_start, at_end, bool(self.repaired),
             self.first.item,
         )  # fmt: skip
 

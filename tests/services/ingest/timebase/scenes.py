@@ -25,7 +25,8 @@ def video_of(rng: np.random.Generator, moments_s: Course, sizes: Course, span_s:
         first = int(np.ceil(moment * 30 - 1e-6))
         length = min(4, max(0, len(times) - first))
         motion[first : first + length] += 3 * size * 0.6 ** np.arange(length)
-    return Activity(np.rint(times * 1e9).astype(np.int64), rise(motion))
+    stamps = np.rint(times * 1e9).astype(np.int64)
+    return Activity(stamps, rise(motion, stamps))
 
 
 def audio_of(rng: np.random.Generator, moments_s: Course, sizes: Course, span_s: float) -> Activity:
@@ -36,7 +37,8 @@ def audio_of(rng: np.random.Generator, moments_s: Course, sizes: Course, span_s:
         first = max(0, int(np.ceil(moment * 100 - 1e-6)))
         after = times[first:] - moment
         levels[first:] = np.maximum(levels[first:], -50 + 20 * size * np.exp(-after / 0.3))
-    return Activity(np.rint((times + 0.005) * 1e9).astype(np.int64), rise(levels))
+    stamps = np.rint((times + 0.005) * 1e9).astype(np.int64)
+    return Activity(stamps, rise(levels, stamps))
 
 
 def scene(
