@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from prefect.events.worker import EventsWorker
-from prefect.logging.handlers import APILogWorker
-from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from flows.cli.compat_tables import show
 from flows.cli.output import Document, answer, notices
@@ -25,7 +20,7 @@ from flows.compatibility.meetings import measure_matrices
 from flows.compatibility.schedule import live_services, schedules_of, serve_schedules
 from flows.compatibility.sides import side_of
 from flows.interruption import interruptible
-from flows.orchestrator import embedded_orchestrator
+from flows.orchestrated import orchestrated
 from flows.retention import tidied
 from flows.workspace import Workspace
 from validators.compatibility.matrix import CompatibilityMatrix, judge_matrix, remedies
@@ -129,7 +124,7 @@ def _all(services: list[str], files: list[str], count: int, watch: str | None) -
             "a candidate file belongs to one service", where="--candidate",
             remedy="Name it with --service.",
         )  # fmt: skip
-    with _orchestrated():
+    with orchestrated():
         if watch is not None:
             cron = None if watch == PIPELINE else watch
             schedules = schedules_of(Workspace.open(), services, cron)
@@ -162,16 +157,6 @@ def _matrix_part(matrices: list[CompatibilityMatrix]) -> dict[str, Any]:
         "matrices": matrices,
         "remedies": [remedy for matrix in matrices for remedy in remedies(matrix)],
     }
-
-
-@contextmanager
-def _orchestrated() -> Iterator[None]:
-    with embedded_orchestrator() as url, temporary_settings({PREFECT_API_URL: url} if url else {}):
-        try:
-            yield
-        finally:  # what was seen is told before the server goes, or the exit waits for it
-            APILogWorker.drain_all(timeout=10)
-            EventsWorker.drain_all(timeout=10)
 
 
 def register(app: typer.Typer) -> None:

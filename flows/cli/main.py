@@ -30,6 +30,7 @@ VERBS: dict[str, str] = {
     "lineage": "Show what a service, a sample or any digest came from.",
     "engines": "List, show, verify, prune and build engines.",
     "quality": "Write, check and show suites of data quality.",
+    "drift": "Watch live traffic for drift, and say what moved.",
     "compat": "Tell whether versions of encoders fit each other.",
     "doctor": "Check backends, stores, registry and keys.",
     "ctal": "Show where the tracks of recordings lost sync.",

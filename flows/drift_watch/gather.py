@@ -69,7 +69,12 @@ class Gathered:
 
 
 def gather(
-    folder: WindowFolder, bundle: Bundle, taken: Collection[Taken], reference: DriftWindow
+    folder: WindowFolder,
+    bundle: Bundle,
+    taken: Collection[Taken],
+    reference: DriftWindow,
+    *,
+    since_ms: int | None = None,
 ) -> Gathered:
     """The windows with anything left to judge, oldest first. Damaged ones are put aside.
 
@@ -77,7 +82,7 @@ def gather(
     """
     known = {item.window: item.waiting for item in taken}
     found = Gathered()
-    entries = folder.entries()
+    entries = [e for e in folder.entries() if since_ms is None or e.recorded_ms >= since_ms]
     fresh = [item for item in entries if item.window not in known][:MAX_FILES]
     waiting_on = [item for item in entries if known.get(item.window)][-MAX_FILES:]
     for entry in (*waiting_on, *fresh):

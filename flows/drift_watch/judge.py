@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from flows.drift_watch.watched import Watched
 from validators.contracts.digest import Digest
 from validators.contracts.verdict import Finding, Outcome, Verdict, conclude, fold
-from validators.drift.gate import DriftSettings, assess_drift
+from validators.drift.gate import assess_drift
+from validators.drift.settings import DriftSettings
 from validators.drift.window import DriftWindow
 from validators.drift.window_file import digest_of
 from validators.lineage.compare import compare_lineage
@@ -18,6 +19,7 @@ from validators.watch.ready import only, samples_of
 
 LOOK_FORMAT = 1
 _PRESENCE = "presence."
+_NEVER = 2.0  # no effect is larger than 1
 _MIX = ("new-modalities", "absent-modality", "absent-channels")
 
 
@@ -49,9 +51,11 @@ def judge(
 ) -> Look:
     """The verdicts of a joined window; of its lineage, those of the rows that are `fresh`."""
     columns = samples_of(window)
-    current = _comparable(window)
-    reference = _comparable(only(watched.reference, columns))
-    drift = assess_drift(reference, current, settings_of(watched), champion_exists=True)
+    settings = settings_of(watched)
+    drift = assess_drift(
+        *comparable_parts(watched.reference, window, settings.minimum_samples), settings,
+        champion_exists=True,
+    )  # fmt: skip
     verdicts = [drift] + ([judge_lineage(watched, fresh)] if fresh is not None else [])
     outcome = fold([item.outcome for item in verdicts]) or Outcome.INCONCLUSIVE
     return Look(
@@ -73,11 +77,45 @@ def judge(
 
 
 def settings_of(watched: Watched) -> DriftSettings:
-    """The rules of the live version's own drift gate."""
+    """The rules of the live version's own drift gate, but for what requests lack by their nature.
+
+    A labelled sample has a picture and a caption, a request often one of them: how many rows lack
+    a column says nothing.
+    """
     gates = watched.pipeline.gates
     return DriftSettings(
-        false_alarm_rate=gates.drift_false_alarm_rate, minimum_samples=gates.drift_minimum_samples
+        false_alarm_rate=gates.drift_false_alarm_rate,
+        minimum_samples=gates.drift_minimum_samples,
+        absence_effect=_NEVER,
     )
+
+
+def comparable_parts(
+    reference: DriftWindow, live: DriftWindow, minimum: int
+) -> tuple[DriftWindow, DriftWindow]:
+    """Both windows with the columns that can be compared.
+
+    Without which modalities come together, and without tags that few requests name.
+    """
+    tags = {
+        name
+        for name, column in live.tags.items()
+        if name in reference.tags and sum(column.counts().values()) >= minimum
+    }
+    categories = {
+        name
+        for name in {*reference.categories} & {*live.categories}
+        if not name.startswith(_PRESENCE)
+    }
+
+    def part(window: DriftWindow) -> DriftWindow:
+        return replace(
+            only(window, samples_of(live)),
+            categories={name: window.categories[name] for name in sorted(categories)},
+            tags={name: window.tags[name] for name in sorted(tags)},
+        )
+
+    return part(reference), part(live)
 
 
 def judge_lineage(watched: Watched, window: DriftWindow) -> Verdict:
@@ -122,12 +160,6 @@ def _facts(window: DriftWindow) -> Iterator[SampleFacts]:
             ],
             brightness=(float(bright.values[row]),) if bright and bright.present[row] else (),
         )
-
-
-def _comparable(window: DriftWindow) -> DriftWindow:
-    """Without what requests and labelled samples differ in by their nature: what comes together."""
-    kept = {n: c for n, c in window.categories.items() if not n.startswith(_PRESENCE)}
-    return replace(window, categories=kept)
 
 
 def _of_the_mix(finding: Finding) -> bool:

@@ -26,7 +26,8 @@ from flows.pipeline_reading import read_pipeline
 from flows.release import baseline as against
 from flows.release import bundle as bundles
 from flows.release import data, engines, learn, precision, profiles, rehearsal, review
-from flows.release.places import remember_place
+from flows.release.places import remember_pipeline, remember_place
+from flows.release.recording import recording_asset
 from flows.release.register import baseline_of, register
 from flows.release.run import Release
 from flows.release.values import Exported, ReleaseOptions, ReleaseRecord
@@ -81,6 +82,7 @@ def release(
             with interruptible():
                 rehearsal.clear_leftovers(run)
                 version, bundle = _gates(run)
+                remember_pipeline(workspace, bundle.digest, path)
                 ended = review.finish(run, version, bundle)
             tell_version(workspace, version)
             return {**run.document(), **ended, "unchanged": run.unchanged}
@@ -133,7 +135,8 @@ def _gates(run: Release) -> tuple[ModelVersion, Bundle]:
     against.check_drift(run, learned, record, baseline)
     against.check_compatibility(run, against.Candidate(clean, exported, deployed), record, baseline)
 
-    parts = bundles.Parts(exported, learned, clean.digest, certificate)
+    kept = (recording_asset(run, clean),)
+    parts = bundles.Parts(exported, learned, clean.digest, certificate, kept)
     probes = rehearsal.probes_of(clean, raw, data.texts_of(run, clean))
     draft = bundles.draft(run, parts)
     rehearsal.rehearse(run, rehearsal.Rehearsal(draft, probes, raw, learned.scores))

@@ -32,3 +32,27 @@ def place_of(workspace: Workspace, bundle: Digest) -> Path:
 
 def _path(workspace: Workspace, bundle: Digest) -> Path:
     return workspace.home.folder("sources") / f"{hex_of(bundle)}.json"
+
+
+@dataclass(frozen=True, slots=True)
+class PipelinePlace:
+    file: str  # the user's file
+
+
+def remember_pipeline(workspace: Workspace, bundle: Digest, file: Path) -> None:
+    """Write down the file that this release was made from: an alarm may release it again."""
+    document = canonical_json(PipelinePlace(str(file.resolve())))
+    write_atomically(_pipeline_path(workspace, bundle), document)
+
+
+def pipeline_file_of(workspace: Workspace, bundle: Digest) -> Path | None:
+    """That file; None where this machine did not make the release."""
+    path = _pipeline_path(workspace, bundle)
+    try:
+        return Path(load(PipelinePlace, path.read_bytes(), where=str(path)).file)
+    except FileNotFoundError:
+        return None
+
+
+def _pipeline_path(workspace: Workspace, bundle: Digest) -> Path:
+    return workspace.home.folder("sources") / f"{hex_of(bundle)}.pipeline.json"
