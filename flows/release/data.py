@@ -14,6 +14,7 @@ from prefect import task
 from flows.lineage.facts import checkpoints_of, digests_of, policy_name, preprocessing_of
 from flows.progress import reporter
 from flows.quality.step import judge_quality
+from flows.release.alignment import Stopwatch, alignment_log_path, log_samples
 from flows.release.run import STEP, Baseline, Release
 from flows.release.sources import data_digest, load_factory
 from flows.release.values import Deidentified, Ingested
@@ -25,6 +26,7 @@ from services.deidentify.pseudonyms import ReleaseKey
 from services.ingest.alignment_log import AlignmentLog
 from services.ingest.folder import Journal as IngestJournal
 from services.ingest.folder import ingest_folder
+from services.ingest.recording.plan import IngestPlan
 from services.privacy_audit.audit import Audit, audit
 from services.privacy_audit.certificate import issue_certificate
 from validators.contracts.dataset import Dataset
@@ -48,7 +50,11 @@ def ingest(release: Release) -> Dataset:
     source = release.data["source"] = data_digest(release.pipeline.data, release.base)
     found = release.journal.perform(
         "ingest",
-        {"source": source, "missing_rate": release.pipeline.gates.quality_missing_rate},
+        {
+            "source": source,
+            "missing_rate": release.pipeline.gates.quality_missing_rate,
+            "plan": IngestPlan.of(release.pipeline),
+        },
         Ingested,
         lambda: _ingest(release),
     )
@@ -65,14 +71,21 @@ def deidentify(release: Release, raw: Dataset) -> Deidentified:
 
     def make() -> Deidentified:
         require_raw(release, raw)
+        watch = Stopwatch(release.workspace.clock.monotonic_ns)
+
+        def tell(done: int, total: int) -> None:
+            watch.lap()
+            reporter().advanced("deidentify", done, total)
+
         clean, report = redact(
             raw,
             quarantine=release.quarantine,
             released=release.workspace.store,
             policy=policy,
             key=key,
-            progress=lambda done, total: reporter().advanced("deidentify", done, total),
+            progress=tell,
         )
+        log_samples(release, "deidentify", clean, watch.spent_ms)
         document = canonical_json(report)
         release.write_evidence("deidentify.json", document)
         return Deidentified(clean, release.workspace.store.put(document))
@@ -190,12 +203,13 @@ def require_raw(release: Release, raw: Dataset) -> None:
 
 def _ingest(release: Release) -> Ingested:
     workspace = release.workspace
-    log = workspace.home.folder("evidence", release.pipeline.service) / "alignment.jsonl"
-    with _raw_folder(release) as folder, log.open("wb") as stream:
+    with _raw_folder(release) as folder, alignment_log_path(release).open("wb") as stream:
         dataset = ingest_folder(
             folder,
             release.quarantine,
             journal=IngestJournal(AlignmentLog(stream), workspace.clock),
+            plan=IngestPlan.of(release.pipeline),
+            spool=release.quarantine_folder,
         )
     rate = release.pipeline.gates.quality_missing_rate
     return Ingested(dataset, assess_ingest(dataset, missing_rate=rate))
