@@ -43,8 +43,9 @@ from services.ingest.media.wire import (
     unpack,
 )
 from services.ingest.tracks import Item
-from validators.contracts.errors import BadInput, ModalgateError, Refused, TooLarge
+from validators.contracts.errors import BadInput, ModalgateError, Refused, TooLarge, Unavailable
 
+START_S = 300.0
 MAX_IDLE = 4
 MAX_ORDERS = 1000  # then a child is replaced, with whatever its libraries have leaked
 
@@ -243,7 +244,10 @@ class _Child:
 
         Raises: BadInput, TooLarge, where the decoder could not stand the file.
         """
-        self._started.guard.allow(self._limits.stall_s)
+        if self._answers < 0:
+            raise Unavailable("the decoders have been closed", where=self._name)
+        # The first answer waits for the libraries to be loaded.
+        self._started.guard.allow(self._limits.stall_s + (START_S if self.orders == 1 else 0))
         with self.trusted(after):
             message = receive_message(self._fill)
         self._look()
@@ -271,9 +275,9 @@ class _Child:
     def end(self) -> None:
         """Nothing of it survives this."""
         self.ready = False
-        self._started.guard.end()
-        self._orders.close()
-        if self._answers >= 0:
+        if self._answers >= 0:  # once: its number may be another process's later
+            self._started.guard.end()
+            self._orders.close()
             os.close(self._answers)
             self._answers = -1
 
@@ -306,7 +310,7 @@ class _Child:
         guard = self._started.guard
         with contextlib.suppress(subprocess.TimeoutExpired):
             guard.process.wait(_LAST_WORDS_S)
-        guard.end()
+        self.end()
         code = guard.process.returncode
         if code < 0 and -code in _FAULTS:
             return self._refuse(f"its decoder crashed ({signal.Signals(-code).name})", where)

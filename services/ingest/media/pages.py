@@ -75,8 +75,6 @@ class PdfPages:
         self._limits = limits
         with self._document() as document:
             self.count = len(document)
-        if not self.count:
-            raise self._bad("the document has no pages")
         if self.count > limits.pages:
             raise TooLarge(
                 f"the document has {self.count} pages, more than {limits.pages}",
@@ -114,6 +112,9 @@ class PdfPages:
                     document.close()
 
     def _open(self, view: object) -> pdfium.PdfDocument:
+        # A document without pages fails without a reason of its own: the last one must not be
+        # that of an earlier document.
+        pdfium.raw.FPDF_LoadMemDocument(b"", 0, None)
         try:
             return pdfium.PdfDocument(view)
         except pdfium.PdfiumError as error:
@@ -122,7 +123,7 @@ class PdfPages:
                     "the document is protected by a password", where=self._file.name,
                     remedy="Save it without a password, and give that copy.",
                 ) from error  # fmt: skip
-            raise self._bad("the document cannot be opened: it is damaged or no PDF") from error
+            raise self._bad("the document has no pages, is damaged, or is no PDF") from error
 
     def _bad(self, what: str) -> BadInput:
         return BadInput(what, where=self._file.name, remedy="Export it again, or give all of it.")
@@ -223,12 +224,12 @@ def _text_layer(
             if text:
                 corners = (left - left0, bottom - bottom0, right - left0, top - bottom0)
                 lines.append(TextLine(_on_page(corners, width, height, turns), text))
-        upright = (turns - _direction(layer)) % 4 if lines else 0
+        upright = (turns + _direction(layer)) % 4 if lines else 0
     return tuple(lines), upright
 
 
 def _direction(layer: pdfium.PdfTextPage) -> int:
-    """Of most characters, in quarter turns counterclockwise, before the page's own /Rotate."""
+    """Of most characters, in quarter turns clockwise, before the page's own /Rotate."""
     count = layer.count_chars()
     some = range(0, count, max(1, count // _ASKED))
     angles = (pdfium.raw.FPDFText_GetCharAngle(layer, at) for at in some)

@@ -161,36 +161,83 @@ def scan_to_pdf(path: Path, pages: Sequence[Image.Image]) -> Path:
 
 
 def write_pdf(
-    path: Path, pages: Sequence[str], *, box: str = "0 0 595 842", extra: str = ""
+    path: Path, pages: Sequence[str], *, box: str = "0 0 595 842", extra: str = "", lock: str = ""
 ) -> Path:
-    """A born-digital PDF: each page's content is given in PDF operators, with font /F (Helvetica).
+    """A born-digital PDF: each page's content is given in PDF operators.
 
-    `box` is the media box of every page; `extra` goes into each page's dictionary.
+    Fonts are /F (Helvetica) and /G (a Chinese one by its name, with codes of UCS-2). `box` is the
+    media box of every page; `extra` goes into each page's dictionary, `lock` into the trailer.
     """
-    kids = " ".join(f"{4 + 2 * at} 0 R" for at in range(len(pages)))
+    first = 6
+    kids = " ".join(f"{first + 2 * at} 0 R" for at in range(len(pages)))
     objects = [
         "<< /Type /Catalog /Pages 2 0 R >>",
         f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>",
         "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+        "<< /Type /Font /Subtype /Type0 /BaseFont /STSong-Light /Encoding /UniGB-UCS2-H "
+        "/DescendantFonts [5 0 R] >>",
+        "<< /Type /Font /Subtype /CIDFontType0 /BaseFont /STSong-Light "
+        "/CIDSystemInfo << /Registry (Adobe) /Ordering (GB1) /Supplement 4 >> /DW 1000 >>",
     ]
     for at, content in enumerate(pages):
         objects.append(
             f"<< /Type /Page /Parent 2 0 R /MediaBox [{box}] {extra} "
-            f"/Resources << /Font << /F 3 0 R >> >> /Contents {5 + 2 * at} 0 R >>"
+            f"/Resources << /Font << /F 3 0 R /G 4 0 R >> >> /Contents {first + 1 + 2 * at} 0 R >>"
         )
         objects.append(f"<< /Length {len(content)} >>\nstream\n{content}\nendstream")
-    data, places = b"%PDF-1.7\n", []
-    for number, body in enumerate(objects, 1):
-        places.append(len(data))
-        data += f"{number} 0 obj\n{body}\nendobj\n".encode("latin-1")
+    body, places = bytearray(b"%PDF-1.7\n"), []
+    for number, item in enumerate(objects, 1):
+        places.append(len(body))
+        body += f"{number} 0 obj\n{item}\nendobj\n".encode("latin-1")
+    start = len(body)
     table = "".join(f"{place:010d} 00000 n \n" for place in places)
-    end = f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}"
-    end += f"trailer << /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{len(data)}\n%%EOF\n"
-    path.write_bytes(data + end.encode())
+    body += f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}".encode()
+    body += f"trailer << /Size {len(objects) + 1} /Root 1 0 R {lock} >>\n".encode("latin-1")
+    body += f"startxref\n{start}\n%%EOF\n".encode()
+    path.write_bytes(body)
     return path
 
 
-def write_text(lines: Sequence[tuple[int, int, str]]) -> str:
+LOCK = (
+    "/ID [<00112233445566778899aabbccddeeff> <00112233445566778899aabbccddeeff>] "
+    f"/Encrypt << /Filter /Standard /V 1 /R 2 /P -44 /O <{'5a' * 32}> /U <{'a5' * 32}> >>"
+)
+"""Protects a PDF with a password that nobody knows."""
+
+STROKES = {
+    "中": ["15 25 85 25", "15 65 85 65", "15 25 15 65", "85 25 85 65", "50 5 50 97"],
+    "日": ["22 8 78 8", "22 50 78 50", "22 92 78 92", "22 8 22 96", "78 8 78 96"],
+    "田": [
+        "12 12 88 12", "12 50 88 50", "12 88 88 88", "12 12 12 92", "88 12 88 92", "50 12 50 88",
+    ],
+    "口": ["15 20 85 20", "15 82 85 82", "15 20 15 88", "85 20 85 88"],
+    "王": ["12 12 88 12", "18 48 82 48", "6 90 94 90", "50 12 50 90"],
+    "工": ["12 15 88 15", "6 88 94 88", "50 15 50 88"],
+    "山": ["50 6 50 90", "12 35 12 90", "88 35 88 95", "12 90 88 90"],
+    "上": ["45 5 45 92", "45 40 85 40", "6 92 94 92"],
+    "三": ["12 15 88 15", "18 50 82 50", "5 88 95 88"],
+}  # fmt: skip
+"""Chinese characters as straight strokes, in hundredths of their square: no font is needed."""
+
+
+def draw_chinese(page: Image.Image, x: int, y: int, text: str, size: int = 60) -> None:
+    """Characters of STROKES onto a page."""
+    pen = ImageDraw.Draw(page)
+    for number, char in enumerate(text):
+        for stroke in STROKES[char]:
+            left, top, right, bottom = (int(part) * size / 100 for part in stroke.split())
+            x0 = x + number * size * 1.2
+            pen.line((x0 + left, y + top, x0 + right, y + bottom), fill=0, width=size // 12)
+
+
+def write_text(lines: Sequence[tuple[int, int, str]], *, matrix: str = "1 0 0 1") -> str:
     """PDF operators for lines at (x, y) in points from the lower left."""
-    shown = (f"1 0 0 1 {x} {y} Tm ({text}) Tj" for x, y, text in lines)
-    return "BT /F 14 Tf " + " ".join(shown) + " ET"
+    shown = []
+    for x, y, text in lines:
+        font, code = ("/F", f"({text})") if text.isascii() else ("/G", _ucs2(text))
+        shown.append(f"{font} 14 Tf {matrix} {x} {y} Tm {code} Tj")
+    return "BT " + " ".join(shown) + " ET"
+
+
+def _ucs2(text: str) -> str:
+    return f"<{text.encode('utf-16-be').hex()}>"

@@ -143,7 +143,7 @@ def test_a_damaged_container_gives_its_samples_and_then_says_where(tmp_path: Pat
     data = path.read_bytes()
     path.write_bytes(data[: len(data) * 2 // 3])
     items = []
-    with pytest.raises(BadInput, match="at [1-9]"):
+    with pytest.raises(BadInput, match=r"at [1-9]"):
         for item in track_of(path).items():
             items.append(item)
     assert 2 < len(items) < 20

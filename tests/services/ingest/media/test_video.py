@@ -4,10 +4,11 @@ import hashlib
 from itertools import pairwise
 from pathlib import Path
 
+import av
 import numpy as np
 import pytest
 
-from services.ingest.media import Form, MediaLimits
+from services.ingest.media import Form, MediaFile, MediaLimits
 from services.ingest.media.opening import open_tracks
 from services.ingest.media.tracks import MediaTrack
 from services.ingest.media.video import VideoTrack
@@ -245,8 +246,6 @@ def test_more_frames_or_a_longer_time_than_allowed_stop(
 
 
 def test_a_container_without_pictures_is_no_video(tmp_path: Path) -> None:
-    import av
-
     container = av.open(str(tmp_path / "a.mkv"), "w")
     stream = container.add_stream("pcm_s16le", rate=16_000)
     frame = av.AudioFrame.from_ndarray(np.zeros((1, 1600), np.int16), format="s16", layout="mono")
@@ -261,10 +260,10 @@ def test_a_container_without_pictures_is_no_video(tmp_path: Path) -> None:
 def test_errors_hold_no_content_and_no_path(tmp_path: Path) -> None:
     path = make_video(tmp_path / "secret-name.mp4", STEADY)
     path.write_bytes(path.read_bytes()[:2000])
-    from services.ingest.media import MediaFile
-
-    with MediaFile.open(path, name="row-1", limit_bytes=10**6) as file:
-        with pytest.raises(BadInput) as stop:
-            open_tracks(file, "video")
+    with (
+        MediaFile.open(path, name="row-1", limit_bytes=10**6) as file,
+        pytest.raises(BadInput) as stop,
+    ):
+        open_tracks(file, "video")
     assert "secret-name" not in str(stop.value)
     assert stop.value.remedy
