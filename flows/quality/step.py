@@ -20,6 +20,7 @@ from validators.quality.times import from_the_future
 from validators.quality.words import Suite
 
 FOLDER = "quality"  # below the service's folder of evidence
+SPLIT_TAG = "split"
 LEARNED = ("ridge", "auto")  # adapters that are fitted on pairs
 
 
@@ -54,6 +55,7 @@ def judge_quality(release: Release, clean: Dataset) -> Verdict:
             reference=reference_from(workspace.store, before, settings.rules),
             held_out=_held_out(clean),
             fitted=fitted,
+            split_declared=any(SPLIT_TAG in sample.tag_map() for sample in clean.samples),
             future=future,
             notes=notes,
         )

@@ -107,14 +107,20 @@ def folder_of(pipeline: Pipeline, base: Path) -> Path:
     name = pipeline.gates.quality.suites or USUAL_FOLDER
     written = PurePosixPath(name)
     folder = base / written
-    inside = folder.resolve().is_relative_to(base.resolve())
-    if written.is_absolute() or ".." in written.parts or "\0" in name or not inside:
+    if written.is_absolute() or ".." in written.parts or not _inside(folder, base):
         raise BadInput(
             f"{_SETTING} leads out of the pipeline file's folder",
             where=_SETTING,
             remedy="Name a folder beside the pipeline file: quality.",
         )
     return folder
+
+
+def _inside(folder: Path, base: Path) -> bool:
+    try:
+        return folder.resolve().is_relative_to(base.resolve())
+    except (OSError, RuntimeError, ValueError):  # a loop of links, a name that no file can have
+        return False
 
 
 def _read_all(folder: Path, files: Iterable[str], known: tuple[str, ...]) -> dict[str, Suite]:

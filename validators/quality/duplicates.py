@@ -63,13 +63,16 @@ def find_near(dataset: Dataset, bits: int, ignore: Collection[str]) -> list[tupl
 def judge_duplicates(
     dataset: Dataset,
     rules: DuplicateRules,
-    held_out: Collection[str],
+    held_out: Collection[str] = (),
+    *,
     fitted: Collection[str] | None = None,
+    declared: bool = True,
 ) -> Iterator[Finding]:
     """Findings about copies; `held_out` are the ids that no fit may see.
 
     `fitted` are the modalities that something is fitted on: a copy on both sides of the split does
-    no harm where nothing is learned from it. None: all of them.
+    no harm where nothing is learned from it. None: all of them. Where the data do not say their
+    split (`declared`), the platform drew it, and copies across it do no worse than warn.
     """
     kept = frozenset(held_out)
     copies = find_copies(dataset, rules.ignore)
@@ -82,7 +85,10 @@ def judge_duplicates(
     near = []
     if outcome_of(rules.near) is not None:
         near = find_near(dataset, rules.near_bits, rules.ignore)
-    yield from _group(rules.across_splits, _ACROSS, across, kept)
+    consequence = rules.across_splits
+    if consequence is Consequence.FAIL and not declared:
+        consequence = Consequence.WARN
+    yield from _group(consequence, _ACROSS, across, kept)
     yield from _group(rules.exact, _EXACT, [item for item in copies if item not in told], kept)
     yield from _group(rules.near, _NEAR, near, kept)
 
@@ -96,7 +102,7 @@ class _Words:
 
 _ACROSS = _Words(
     "duplicate-across-splits", "one side of the split",
-    "Leave it on one side: what was trained on cannot be held out.",
+    "Leave it on one side by the tag split: what was trained on cannot be held out.",
 )  # fmt: skip
 _EXACT = _Words("duplicate-content", "once", "Keep one of these samples.")
 _NEAR = _Words("near-duplicate", "once", "Look at these pictures, and keep one where they are one.")

@@ -39,13 +39,14 @@ class Surroundings:
     """What a data set is judged against besides its suites.
 
     `held_out` are the ids that no fit may see, `fitted` the modalities that something is fitted on
-    (None: all), `future` those whose time is ahead of the clock
-    (`times.from_the_future`), `notes` findings about the suites themselves.
+    (None: all), `split_declared` whether the data say their split themselves. `future` are the ids
+    whose time is ahead of the clock (`times.from_the_future`), `notes` findings about the suites.
     """
 
     reference: QualityReference | None = None
     held_out: Collection[str] = ()
     fitted: Collection[str] | None = None
+    split_declared: bool = True
     future: Collection[str] = ()
     notes: tuple[Finding, ...] = ()
 
@@ -123,7 +124,10 @@ def _judge_rules(
     dataset: Dataset, settings: QualitySettings, around: Surroundings
 ) -> Iterator[Finding]:
     rules, least = settings.rules, settings.rules.minimum_samples
-    yield from judge_duplicates(dataset, rules.duplicates, around.held_out, around.fitted)
+    yield from judge_duplicates(
+        dataset, rules.duplicates, around.held_out,
+        fitted=around.fitted, declared=around.split_declared,
+    )  # fmt: skip
     yield from judge_times(dataset, rules.times, around.future)
     yield from judge_columns(dataset, rules.columns, minimum_samples=least)
     yield from judge_categories(dataset, rules.columns, rules.labels, around.reference)

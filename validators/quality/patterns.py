@@ -9,6 +9,7 @@ repetitions are counted and bounded.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,8 +29,10 @@ def find_pattern_fault(pattern: str) -> str | None:
     if not pattern or len(pattern) > MAX_PATTERN:
         return f"has {len(pattern)} characters, and 1 to {MAX_PATTERN} are read"
     try:
-        parsed = parser.parse(pattern)
-    except (re.error, OverflowError, RecursionError, ValueError):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # what Python will read in another way one day
+            parsed = parser.parse(pattern)
+    except (re.error, Warning, OverflowError, RecursionError, ValueError):
         return "is not a regular expression"
     items = list(parsed)
     if not items or items[0] != (ops.AT, ops.AT_BEGINNING):
