@@ -4,33 +4,27 @@ from __future__ import annotations
 
 import logging
 
-import numpy as np
-
-from flows.drift_watch.judge import Look
+from flows.drift_watch.judge import Look, comparable_parts, settings_of
 from flows.drift_watch.watched import Watched
-from validators.drift.window import DriftWindow, sample
-from validators.watch.ready import only, samples_of
-
-MAX_ROWS = 1000
-"""Of either window; rendering takes most of the time."""
+from validators.contracts.digest import short
+from validators.drift.window import DriftWindow
+from validators.watch.blur import blurred
 
 _log = logging.getLogger(__name__)
 
 
 def add_report(watched: Watched, look: Look, window: DriftWindow) -> None:
     """Store the report of a window, once. What goes wrong is logged: the verdict stands."""
-    from flows.drift_watch.rendering import store_report  # noqa: PLC0415 takes seconds to import
+    # Evidently takes seconds to import, which looks that judge nothing need not pay.
+    from infra.workspaces.evidently import ReportWorkspace  # noqa: PLC0415
+    from validators.drift.report import run_report  # noqa: PLC0415
 
-    reference = only(watched.reference, samples_of(window))
+    home, minimum = watched.workspace.home, settings_of(watched).minimum_samples
     try:
-        store_report(watched, look, sample(reference, MAX_ROWS), sample(window, MAX_ROWS))
+        parts = comparable_parts(watched.reference, window, minimum)
+        report = run_report(*blurred(*parts))
+        if report is not None:
+            folder = ReportWorkspace(home.folder("workspace"), home.folder("watch", "reports"))
+            folder.add(watched.service, look.window, report)
     except Exception as error:  # another's renderer: anything may come out of it
-        _log.warning("window %s has no report: %s", look.window[7:19], type(error).__name__)
-
-
-def frame_of(window: DriftWindow) -> dict[str, np.ndarray]:
-    """Descriptors as columns, NaN where a row has none."""
-    return {
-        name: np.where(column.present, column.values, np.nan)
-        for name, column in sorted(window.descriptors.items())
-    }
+        _log.warning("window %s has no report: %s", short(look.window), type(error).__name__)

@@ -12,9 +12,11 @@ from flows.drift_watch import look as module
 from flows.drift_watch.documents import look_of
 from flows.drift_watch.look import Looked
 from flows.drift_watch.places import read_state
+from flows.drift_watch.report import add_report
 from flows.drift_watch.watched import Watched
 from flows.locks import exclusive
 from infra.alerts.outbox import Outbox
+from infra.workspaces.evidently import ReportWorkspace
 from tests.flows.drift_watch.shop import Shop
 from tests.services.gateway.toy import SERVICE
 from validators.contracts.digest import digest_bytes, short
@@ -307,3 +309,17 @@ def test_a_report_that_fails_is_the_report_s_own_trouble(shop: Shop) -> None:
     shop.clock.advance(60)
     module.look(shop.watched(), report)
     assert seen == [SERVICE]
+
+
+def test_a_judged_window_has_an_evidently_report_without_its_rows(shop: Shop) -> None:
+    window = shop.draw(60)
+    shop.record(window)
+    shop.clock.advance(60)
+    (made,) = module.look(shop.watched(), add_report).looks
+    home = shop.workspace.home
+    reports = ReportWorkspace(home.folder("workspace"), home.folder("watch", "reports"))
+    assert reports.reports(SERVICE) == [made.window]
+    stored = b"".join(p.read_bytes() for p in home.folder("workspace").rglob("*") if p.is_file())
+    assert b"image.brightness" in stored
+    values = window.descriptors["image.brightness"].values
+    assert not [value for value in values if repr(float(value)).encode() in stored]
