@@ -128,9 +128,10 @@ class Workspace:
         return WindowFolder(self.home.folder("windows") / service, service, key, self.clock)
 
     def write_evidence(self, service: str, name: str, document: bytes) -> None:
-        """A readable copy of a JSON document in the state folder, for people."""
+        """A readable copy of a document in the state folder, for people; JSON is indented."""
         folder = self.home.folder("evidence", service)
-        write_atomically(folder / name, msgspec.json.format(document))
+        readable = msgspec.json.format(document) if name.endswith(".json") else document
+        write_atomically(folder / name, readable)
 
     def target(self, name: str) -> DeploymentTarget:
         """The deployment target of a pipeline's `deploy.target`.

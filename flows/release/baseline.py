@@ -1,4 +1,4 @@
-"""The gates that compare with the champion: lineage, drift, compatibility."""
+"""The champion that a release is compared with, and the compatibility gate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from flows.release.inside import look_inside
 from flows.release.media import ReleasedMedia
 from flows.release.register import record_of
 from flows.release.run import STEP, Baseline, Release
-from flows.release.values import Exported, Learned, ReleaseRecord
+from flows.release.values import Exported, ReleaseRecord
 from flows.release.versions import VersionFailed, judge_failure, open_version
 from services.compatibility.compare import check_alone
 from services.engines.cases import make_cases
@@ -27,8 +27,6 @@ from validators.contracts.dataset import Dataset
 from validators.contracts.encoder import EncoderContract, encoder_fingerprint
 from validators.contracts.ports import Tensors
 from validators.contracts.verdict import Outcome, Verdict, conclude
-from validators.drift.gate import DriftSettings, assess_drift
-from validators.drift.window_file import read_window
 from validators.lineage.record import read_summary
 from validators.lineage.summary import LineageSummary
 
@@ -47,38 +45,6 @@ def lineage_of(release: Release, record: ReleaseRecord | None) -> LineageSummary
     if record is None:
         return None
     return read_summary(release.workspace.store.get(record.lineage), where=record.lineage)
-
-
-@task(name="drift", **STEP)
-def check_drift(
-    release: Release, learned: Learned, record: ReleaseRecord | None, baseline: Baseline
-) -> None:
-    """Descriptors and embeddings against the champion's window."""
-    reporter().started("drift")
-    gates, store = release.pipeline.gates, release.workspace.store
-    settings = DriftSettings(
-        false_alarm_rate=gates.drift_false_alarm_rate,
-        minimum_samples=gates.drift_minimum_samples,
-    )
-
-    def assess() -> Verdict:
-        reference = read_window(store.get(record.window)) if record else None
-        current = read_window(store.get(learned.window))
-        return assess_drift(reference, current, settings, champion_exists=baseline.champion_exists)
-
-    release.gate(
-        release.journal.perform(
-            "drift",
-            {
-                "current": learned.window,
-                "reference": record.window if record else None,
-                "settings": settings,
-                "champion": baseline.champion_exists,
-            },
-            Verdict,
-            assess,
-        )
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from flows.pipeline_reading import read_pipeline
 from flows.release import baseline as against
 from flows.release import bundle as bundles
 from flows.release import data, engines, learn, precision, profiles, rehearsal, review
+from flows.release.drift import check_drift
 from flows.release.places import remember_pipeline, remember_place
 from flows.release.recording import recording_asset
 from flows.release.register import baseline_of, register
@@ -132,7 +133,7 @@ def _gates(run: Release) -> tuple[ModelVersion, Bundle]:
     _build_engines(run, planned, exported, clean)
     deployed = {b.engine.encoder: b.engine for b in run.engines if b.engine.deploy}
     learned = learn.learn(run, clean, exported, deployed)
-    against.check_drift(run, learned, record, baseline)
+    check_drift(run, learned, (exported, deployed), record, baseline)
     against.check_compatibility(run, against.Candidate(clean, exported, deployed), record, baseline)
 
     kept = (recording_asset(run, clean),)

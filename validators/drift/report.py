@@ -7,6 +7,7 @@ takes seconds: import it where a report is made, not beside the gate.
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass
 
@@ -48,7 +49,8 @@ def render_report(
     if snapshot is None:
         return None
     html = snapshot.get_html_str(as_iframe=False)
-    return RenderedReport(snapshot.json().encode(), html.encode())
+    figures = json.loads(snapshot.json(), parse_constant=lambda _: None)  # no NaN in JSON of ours
+    return RenderedReport(json.dumps(figures, allow_nan=False).encode(), html.encode())
 
 
 def run_report(
