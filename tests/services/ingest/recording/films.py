@@ -6,11 +6,12 @@ import json
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import av
 import numpy as np
 import numpy.typing as npt
+from av.audio.stream import AudioStream
 
 from tests.services.media_files import TAGS
 
@@ -38,15 +39,17 @@ def film(
 ) -> Path:
     """A picture that shows something else for two frames at each moment, in H.264.
 
-    With `sound` it also has an AAC track of it, whose stream starts `late_ms` late. Frames for
-    which `drop` holds are left out, as a camera loses them.
+    With `sound` it also has a track of it, AAC or in Matroska FLAC, whose stream starts `late_ms`
+    late. Frames for which `drop` holds are left out, as a camera loses them.
     """
+    codec = "flac" if path.suffix == ".mkv" else "aac"
     width, height = size
     container = av.open(str(path), "w")
     video = container.add_stream("libx264", rate=FPS, options={"preset": "ultrafast"})
     video.width, video.height, video.pix_fmt = width, height, "yuv420p"
-    audio = container.add_stream("aac", rate=RATE_HZ) if sound is not None else None
-    if audio is not None:
+    audio = None
+    if sound is not None:
+        audio = cast("AudioStream", container.add_stream(codec, rate=RATE_HZ))
         audio.codec_context.layout = "mono"
     rng = np.random.default_rng(7)
     still = rng.integers(60, 120, (height, width, 3), np.uint8)
@@ -61,8 +64,7 @@ def film(
     if audio is not None and sound is not None:
         late = late_ms * RATE_HZ // 1000
         for start in range(0, len(sound), 1024):
-            part = np.ascontiguousarray(sound[None, start : start + 1024])
-            block = av.AudioFrame.from_ndarray(part, format="fltp", layout="mono")
+            block = _block(sound[start : start + 1024], codec)
             block.sample_rate, block.time_base = RATE_HZ, Fraction(1, RATE_HZ)
             block.pts = start + late
             container.mux(audio.encode(block))
@@ -70,6 +72,15 @@ def film(
     container.mux(video.encode())
     container.close()
     return path
+
+
+def _block(samples: npt.NDArray[np.float32], codec: str) -> av.AudioFrame:
+    if codec == "flac":
+        whole = np.ascontiguousarray(np.rint(samples[None] * 32767).astype(np.int16))
+        return av.AudioFrame.from_ndarray(whole, format="s16", layout="mono")
+    return av.AudioFrame.from_ndarray(
+        np.ascontiguousarray(samples[None]), format="fltp", layout="mono"
+    )
 
 
 def clicks(
