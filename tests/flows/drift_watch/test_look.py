@@ -10,6 +10,7 @@ import pytest
 
 from flows.drift_watch import look as module
 from flows.drift_watch.documents import look_of
+from flows.drift_watch.judge import Look
 from flows.drift_watch.look import Looked
 from flows.drift_watch.places import read_state
 from flows.drift_watch.report import add_report
@@ -65,7 +66,7 @@ def test_too_few_requests_wait_and_are_judged_with_those_that_come(shop: Shop) -
 
 
 def test_what_few_requests_have_gathers_while_the_rest_is_judged(shop: Shop) -> None:
-    judged = []
+    judged: list[Look] = []
     for _ in range(4):
         shop.record(shop.draw(40, audio=10))
         judged += shop.look().looks

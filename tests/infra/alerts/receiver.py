@@ -27,16 +27,16 @@ class Receiver:
 
 @contextlib.contextmanager
 def receiving(receiver: Receiver | None = None) -> Iterator[Receiver]:
-    receiver = receiver or Receiver()
+    made = receiver or Receiver()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("content-length", 0)))
-            receiver.came.append((dict(self.headers.items()), body))
-            if receiver.answer is not None:
-                receiver.answer(self)
+            made.came.append((dict(self.headers.items()), body))
+            if made.answer is not None:
+                made.answer(self)
                 return
-            self.send_response(receiver.status)
+            self.send_response(made.status)
             self.send_header("content-length", "0")
             self.end_headers()
 
@@ -47,9 +47,9 @@ def receiving(receiver: Receiver | None = None) -> Iterator[Receiver]:
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()
-    receiver.url = f"http://127.0.0.1:{server.server_address[1]}/alerts"
+    made.url = f"http://127.0.0.1:{server.server_address[1]}/alerts"
     try:
-        yield receiver
+        yield made
     finally:
         server.shutdown()
         thread.join()
