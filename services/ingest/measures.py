@@ -35,16 +35,20 @@ def measure_image(pixels: npt.NDArray[np.uint8]) -> Measures:
 
 
 def fingerprint_image(pixels: npt.NDArray[np.uint8]) -> Measures:
-    """Of an RGB picture [H, W, 3]: its difference hash, 64 bits in four measures.
+    """Of an RGB picture [H, W, 3]: its difference hash, 64 bits in four measures, and its tone.
 
     A bit says whether luma rises from one cell to the next on a grid of 9 x 8 mean values, by more
-    than one level of 255: scaling and recompression leave nearly all of them as they are.
+    than one level of 255: scaling and recompression leave nearly all of them as they are. Tones
+    are mean red and mean blue less mean luma: one shape in two colours has one hash.
     """
-    luma = pixels.astype(np.float64) @ _LUMA
+    wide = pixels.astype(np.float64)
+    luma = wide @ _LUMA
     grid = _cells(_cells(luma, 8).T, 9).T
     bits = (np.diff(grid, axis=1) > 1.0).reshape(4, 16)
     values = bits @ (1 << np.arange(16))
-    return _sorted(**{f"dhash_{part}": value for part, value in enumerate(values)})
+    red, blue = (wide[:, :, channel].mean() - luma.mean() for channel in (0, 2))
+    hashed = {f"dhash_{part}": value for part, value in enumerate(values)}
+    return _sorted(**hashed, tone_blue=blue, tone_red=red)
 
 
 def _cells(values: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.float64]:

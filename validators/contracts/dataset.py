@@ -16,9 +16,10 @@ from dataclasses import dataclass
 
 from validators.contracts.digest import Digest, digest_value
 
-FINGERPRINTS = ("dhash_0", "dhash_1", "dhash_2", "dhash_3")
-"""Measures that say which picture it is, 16 bits each, rather than what it is like: copies are
-found by them, and no statistic takes them."""
+FINGERPRINTS = ("dhash_0", "dhash_1", "dhash_2", "dhash_3", "tone_blue", "tone_red")
+"""Measures that say which picture it is (64 bits of its luma's rises in four parts, and how far
+blue and red lie above luma) rather than what it is like: copies are found by them, and no statistic
+takes them."""
 
 
 @dataclass(frozen=True, slots=True)

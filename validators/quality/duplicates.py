@@ -21,10 +21,10 @@ from validators.contracts.verdict import Finding
 from validators.quality.rules import finding, named, outcome_of
 from validators.quality.words import MAX_NAMED
 
-TONES = ("brightness", "saturation")
+PARTS = FINGERPRINTS[:4]
+TONES = ("brightness", *FINGERPRINTS[4:])
 TONE_STEP = 6.0
-"""Mean luma and colour of two nearly equal pictures differ by this much at most, of 255: a shape in
-red and the same in blue have one hash."""
+"""Mean luma and tone of two nearly equal pictures differ by this much at most, of 255."""
 
 LEAST_BITS = 6
 """Fewer rises than this, or fewer falls, say nothing: a picture that is nearly flat."""
@@ -53,7 +53,7 @@ def find_near(dataset: Dataset, bits: int, ignore: Collection[str]) -> list[tupl
         for item in sample.media:
             values = dict(item.measures)
             if item.modality not in ignore and all(name in values for name in FINGERPRINTS):
-                wanted = [values.get(name, 0.0) for name in (*FINGERPRINTS, *TONES)]
+                wanted = [values.get(name, 0.0) for name in (*PARTS, *TONES)]
                 rows[item.modality].append((sample.id, item.digest, wanted))
     return [
         (modality, pair) for modality, found in sorted(rows.items()) for pair in _pairs(found, bits)
@@ -135,16 +135,14 @@ def _on_both_sides(ids: Ids, held_out: frozenset[str]) -> bool:
 def _pairs(rows: Sequence[tuple[str, str, list[float]]], bits: int) -> list[Ids]:
     values = np.array([row[2] for row in rows], np.float64)
     hashes = np.zeros(len(rows), np.uint64)
-    for part in range(len(FINGERPRINTS)):
+    for part in range(len(PARTS)):
         hashes |= _part(values[:, part]) << np.uint64(16 * part)
     rises = np.bitwise_count(hashes)
     telling = np.flatnonzero((rises >= LEAST_BITS) & (rises <= 64 - LEAST_BITS))
     found: set[tuple[int, int]] = set()
-    for part in range(len(FINGERPRINTS)):
+    for part in range(len(PARTS)):
         order = telling[np.argsort(_part(values[telling, part]), kind="stable")]
-        found |= _close(
-            order, _part(values[order, part]), hashes, values[:, len(FINGERPRINTS) :], bits
-        )
+        found |= _close(order, _part(values[order, part]), hashes, values[:, len(PARTS) :], bits)
     return sorted(
         (rows[one][0], rows[other][0])
         for one, other in found

@@ -16,8 +16,9 @@ from validators.contracts.dataset import FINGERPRINTS
 def bits(image: Image.Image) -> int:
     found = dict(fingerprint_image(np.asarray(image.convert("RGB"))))
     assert tuple(found) == FINGERPRINTS
-    assert all(0 <= value < 2**16 and value == int(value) for value in found.values())
-    return sum(int(found[name]) << (16 * part) for part, name in enumerate(FINGERPRINTS))
+    parts = [found[f"dhash_{part}"] for part in range(4)]
+    assert all(0 <= value < 2**16 and value == int(value) for value in parts)
+    return sum(int(value) << (16 * part) for part, value in enumerate(parts))
 
 
 def compressed(image: Image.Image, quality: int) -> Image.Image:
@@ -51,3 +52,12 @@ def test_other_pictures_differ_in_many_bits() -> None:
 @pytest.mark.parametrize("shape", [(1, 1), (3, 200), (200, 3), (8, 9)])
 def test_a_flat_picture_of_any_shape_has_no_bit(shape: tuple[int, int]) -> None:
     assert bits(Image.new("RGB", (shape[1], shape[0]), (90, 140, 20))) == 0
+
+
+def test_one_shape_in_two_colours_has_one_hash_and_two_tones() -> None:
+    red, blue = (
+        dict(fingerprint_image(np.full((20, 20, 3), colour, np.uint8)))
+        for colour in ((200, 40, 40), (40, 40, 200))
+    )
+    assert red["tone_red"] > red["tone_blue"]
+    assert blue["tone_blue"] > blue["tone_red"]

@@ -19,7 +19,8 @@ RULES = DuplicateRules()
 
 def hashed(name: str, bits: int, **measures: float) -> Media:
     """A picture with a difference hash."""
-    parts = {key: float(bits >> (16 * at) & 0xFFFF) for at, key in enumerate(FINGERPRINTS)}
+    parts = {key: float(bits >> (16 * at) & 0xFFFF) for at, key in enumerate(FINGERPRINTS[:4])}
+    parts |= {key: measures.pop(key, 0.0) for key in FINGERPRINTS[4:]}
     return own(name, "image", **parts, brightness=measures.pop("brightness", 100.0), **measures)
 
 
@@ -105,9 +106,10 @@ def test_pictures_that_differ_in_three_bits_are_nearly_the_same(other: int, near
     assert found == ([("image", ("p0", "p1"))] if near else [])
 
 
-def test_the_same_shape_in_another_light_is_another_picture() -> None:
+@pytest.mark.parametrize("measure", ["brightness", "tone_red", "tone_blue"])
+def test_the_same_shape_in_another_light_or_colour_is_another_picture(measure: str) -> None:
     one, other = pictures(BITS, BITS)
-    other = replace(other, media=(hashed("p1", BITS, brightness=160.0),))
+    other = replace(other, media=(hashed("p1", BITS, **{measure: 160.0}),))
     assert find_near(dataset(one, other), 3, ()) == []
 
 
