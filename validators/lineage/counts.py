@@ -106,7 +106,7 @@ def merge_counts(one: Counts, other: Counts) -> Counts:
     found: dict[str, Counted] = {item.value: item for item in one.values}
     for item in other.values:
         before = found.get(item.value)
-        found[item.value] = item if before is None else _merge_counted(before, item)
+        found[item.value] = item if before is None else merge_counted(before, item)
     return keep_counts(one.name, found.values(), one.rest + other.rest)
 
 
@@ -130,7 +130,8 @@ def merge_brightness(one: Brightness | None, other: Brightness | None) -> Bright
     )
 
 
-def _merge_counted(one: Counted, other: Counted) -> Counted:
+def merge_counted(one: Counted, other: Counted) -> Counted:
+    """The same value over the samples of both."""
     return Counted(
         one.value,
         one.samples + other.samples,

@@ -21,8 +21,10 @@ from validators.lineage.counts import (
     keep_counts,
     merge_all,
     merge_brightness,
+    merge_counted,
 )
 from validators.lineage.tags import (
+    MAX_TAG_CHARACTERS,
     REQUIRED_TAGS,
     channel_set,
     clean_tag,
@@ -42,8 +44,6 @@ MODALITIES = "modalities"
 
 JOINT = "joint"
 """The category of all tags and modalities together, a JSON array of their values."""
-
-_PRUNE_AT = 2 * MAX_VALUES
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,90 +87,122 @@ class LineageSummary:
 
 
 class LineageTally:
-    """Gathers a summary sample by sample, in memory that does not grow with their number."""
+    """Gathers a summary sample by sample, in memory that does not grow with their number.
+
+    Most samples say the same of themselves: what they say is read once for all of them.
+    """
 
     def __init__(self, dataset: Digest | None = None) -> None:
         self._dataset = dataset
         self._whole = LineageSummary(SUMMARY_FORMAT, 0, True, ())
-        self._bright: Brightness | None = None
-        self._clear()
+        self._said: dict[_Said, _Alike] = {}
 
     def add(self, facts: SampleFacts) -> None:
         """Count one sample. Raises BadInput where a brightness is not finite."""
-        bright = None
-        for luma in facts.brightness:
-            bright = merge_brightness(bright, Brightness.of(luma))
-        values = self._values(facts)
-        self._samples += 1
-        self._bright = merge_brightness(self._bright, bright)
-        for name, value in values.items():
-            self._count(self._categories, name, value, bright)
-        for modality, digest in facts.preprocessing.items():
-            self._count(self._preprocessing, f"data.{modality}", digest, None)
-        if self._held > _PRUNE_AT:
-            self._fold()
+        pictures = [Brightness.of(luma) for luma in facts.brightness]
+        said = (
+            tuple(facts.tags.get(name, "")[: MAX_TAG_CHARACTERS + 1] for name in REQUIRED_TAGS),
+            frozenset(facts.modalities),
+            tuple(sorted(facts.preprocessing.items())),
+        )
+        alike = self._said.get(said)
+        if alike is None:
+            if len(self._said) >= MAX_VALUES:
+                self._fold()
+            alike = self._said[said] = _Alike()
+        alike.add(pictures)
 
     def summary(self) -> LineageSummary:
         """What was counted until now."""
         self._fold()
         return self._whole
 
-    def _values(self, facts: SampleFacts) -> dict[str, str]:
-        said = {name: facts.tags.get(name, "") for name in REQUIRED_TAGS}
-        parts = {*facts.modalities}
-        if any(find_tag_fault(text) for text in (*said.values(), *parts)):
-            self._refused += 1
-            return {}
+    def _fold(self) -> None:
+        gathered = _Gathered(self._dataset)
+        for (tags, modalities, preprocessing), alike in self._said.items():
+            gathered.add(dict(zip(REQUIRED_TAGS, tags, strict=True)), modalities, alike)
+            for modality, digest in preprocessing:
+                gathered.prepared(f"data.{modality}", digest, alike.samples)
+        self._whole = merge(self._whole, gathered.summary())
+        self._said.clear()
+
+
+_Said = tuple[tuple[str, ...], frozenset[str], tuple[tuple[str, Digest], ...]]
+
+
+class _Alike:
+    """Samples that say the same of themselves."""
+
+    __slots__ = ("pictures", "samples", "squares", "total")
+
+    def __init__(self) -> None:
+        self.samples = self.pictures = self.total = self.squares = 0
+
+    def add(self, pictures: Iterable[Brightness]) -> None:
+        self.samples += 1
+        for item in pictures:
+            self.pictures += item.pictures
+            self.total += item.total
+            self.squares += item.squares
+
+    @property
+    def brightness(self) -> Brightness | None:
+        return Brightness(self.pictures, self.total, self.squares) if self.pictures else None
+
+
+class _Gathered:
+    """What groups of samples said, by category."""
+
+    def __init__(self, dataset: Digest | None) -> None:
+        self._dataset = dataset
+        self._samples = self._refused = 0
+        self._categories: dict[str, dict[str, Counted]] = {}
+        self._preprocessing: dict[str, dict[str, Counted]] = {}
+        self._untagged: dict[str, int] = {}
+        self._brightness: Brightness | None = None
+
+    def add(self, tags: Mapping[str, str], modalities: Collection[str], alike: _Alike) -> None:
+        self._samples += alike.samples
+        self._brightness = merge_brightness(self._brightness, alike.brightness)
+        if any(find_tag_fault(text) for text in (*tags.values(), *modalities)):
+            self._refused += alike.samples
+            return
         values = {
             name: channel_set(text) if name == "channels" else clean_tag(text)
-            for name, text in said.items()
+            for name, text in tags.items()
         }
-        for name in [name for name, value in values.items() if not value]:
-            self._untagged[name] = self._untagged.get(name, 0) + 1
-            del values[name]
-        values[MODALITIES] = modality_set(parts)
-        values[JOINT] = json.dumps(
-            [values.get(name, "") for name in (*REQUIRED_TAGS, MODALITIES)],
-            ensure_ascii=False, separators=(",", ":"),
-        )  # fmt: skip
-        return values
+        values[MODALITIES] = modality_set(modalities)
+        joint = json.dumps(list(values.values()), ensure_ascii=False, separators=(",", ":"))
+        for name, value in (*values.items(), (JOINT, joint)):
+            if value or name == MODALITIES:
+                counted = Counted(value, alike.samples, alike.brightness)
+                _count(self._categories.setdefault(name, {}), counted)
+            else:
+                self._untagged[name] = self._untagged.get(name, 0) + alike.samples
 
-    def _count(
-        self, counts: dict[str, dict[str, Counted]], name: str, value: str,
-        bright: Brightness | None,
-    ) -> None:  # fmt: skip
-        held = counts.setdefault(name, {})
-        before = held.get(value)
-        if before is None:
-            held[value] = Counted(value, 1, bright)
-            self._held += 1
-        else:
-            both = merge_brightness(before.brightness, bright)
-            held[value] = Counted(value, before.samples + 1, both)
+    def prepared(self, name: str, digest: Digest, samples: int) -> None:
+        _count(self._preprocessing.setdefault(name, {}), Counted(digest, samples))
 
-    def _fold(self) -> None:
-        part = LineageSummary(
+    def summary(self) -> LineageSummary:
+        own = (Counts("dataset", (Counted(self._dataset, self._samples),)),) if (
+            self._dataset and self._samples
+        ) else ()  # fmt: skip
+        return LineageSummary(
             SUMMARY_FORMAT,
             self._samples,
             True,
             _frozen(self._categories),
             _frozen(self._preprocessing),
-            (Counts("dataset", (Counted(self._dataset, self._samples),)),)
-            if self._dataset and self._samples
-            else (),
+            own,
             tuple(sorted(self._untagged.items())),
             self._refused,
-            self._bright,
+            self._brightness,
         )
-        self._whole = merge(self._whole, part)
-        self._clear()
 
-    def _clear(self) -> None:
-        self._samples = self._refused = self._held = 0
-        self._categories: dict[str, dict[str, Counted]] = {}
-        self._preprocessing: dict[str, dict[str, Counted]] = {}
-        self._untagged: dict[str, int] = {}
-        self._bright = None
+
+def _count(held: dict[str, Counted], item: Counted) -> None:
+    before = held.get(item.value)
+    held[item.value] = item if before is None else merge_counted(before, item)
 
 
 def summarise(

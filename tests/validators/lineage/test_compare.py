@@ -194,6 +194,7 @@ def test_full_width_letters_and_stray_blanks_make_no_new_value() -> None:
     assert verdict.outcome is Outcome.PASS
 
 
+@pytest.mark.slow
 def test_very_many_values_are_bounded_and_decide_nothing() -> None:
     tally = LineageTally()
     for number in range(100_000):
