@@ -81,7 +81,7 @@ def test_a_suite_that_asks_for_more_than_it_may_stops_before_anything_is_judged(
 
 @pytest.mark.heavy
 def test_a_later_data_set_is_compared_with_the_one_before_it_and_a_second_run_says_the_same(
-    released: Stage, project: Project
+    fresh: Stage, project: Project
 ) -> None:
     def weather(rows: list[Row]) -> None:
         for row in rows:
@@ -91,13 +91,13 @@ def test_a_later_data_set_is_compared_with_the_one_before_it_and_a_second_run_sa
         rows[0]["tags"] = {**rows[0]["tags"], "weather": "snow"}
 
     project.collect(weather)
-    first = released.release(project)
+    first = fresh.release(project)
     assert first.code == 0, first.document.get("error")
     project.collect(snow)
-    second = released.release(project)
+    second = fresh.release(project)
     assert second.code == 0, second.document.get("error")
     told = {(f["code"], f["subject"]) for f in findings(second.document, "quality")}
     assert ("unseen-category", "tag.weather") in told
-    again = released.release(project)
+    again = fresh.release(project)
     assert again.document["unchanged"] is True
     assert findings(again.document, "quality") == findings(second.document, "quality")

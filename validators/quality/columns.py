@@ -3,14 +3,15 @@ and recordings at full scale."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
+import pandas as pd
 
 from validators.contracts.dataset import FINGERPRINTS, Dataset
 from validators.contracts.quality import ClippingRule, ColumnRules, LabelRules
 from validators.contracts.verdict import Finding
-from validators.quality.frames import MEDIA_TYPE, modality_frame, present_modalities
+from validators.quality.frames import MEDIA_TYPE
 from validators.quality.reference import QualityReference, categories_of
 from validators.quality.rules import finding, named
 from validators.quality.words import SAMPLE
@@ -18,12 +19,13 @@ from validators.quality.words import SAMPLE
 CLIPPED = "clipped_share"
 
 
-def judge_columns(
-    dataset: Dataset, rules: ColumnRules, *, minimum_samples: int
-) -> Iterator[Finding]:
+Frames = Mapping[str, pd.DataFrame]
+"""The table of each modality, as `frames.modality_frame` makes it."""
+
+
+def judge_columns(frames: Frames, rules: ColumnRules, *, minimum_samples: int) -> Iterator[Finding]:
     """Findings about measures that say nothing."""
-    for modality in present_modalities(dataset):
-        frame = modality_frame(dataset, modality)
+    for modality, frame in frames.items():
         for name in frame.columns.difference([SAMPLE, MEDIA_TYPE, *FINGERPRINTS]):
             values = frame[name].to_numpy(np.float64)
             there = values[~np.isnan(values)]
@@ -67,21 +69,19 @@ def judge_categories(
             )  # fmt: skip
 
 
-def judge_clipping(dataset: Dataset, rule: ClippingRule) -> Iterator[Finding]:
+def judge_clipping(frames: Frames, rule: ClippingRule) -> Iterator[Finding]:
     """Findings about recordings at full scale, one for each modality that has them."""
-    for modality in present_modalities(dataset):
-        loud = [
-            (value, sample.id)
-            for sample in dataset.samples
-            if (item := sample.find(modality)) is not None
-            and (value := item.measure(CLIPPED)) is not None
-            and value > rule.share
-        ]
-        if loud:
-            worst = [name for _, name in sorted(loud, key=lambda item: (-item[0], item[1]))]
+    for modality, frame in frames.items():
+        if CLIPPED not in frame.columns:
+            continue
+        shares = frame[CLIPPED].to_numpy(np.float64)
+        loud = np.flatnonzero(shares > rule.share)
+        if len(loud):
+            order = loud[np.argsort(-shares[loud], kind="stable")]
+            worst = [str(name) for name in frame[SAMPLE].to_numpy()[order]]
             yield from finding(
                 rule.outcome, "clipped", modality,
-                f"{len(loud)} recordings, at most {max(loud)[0]:.2%} of one: {named(worst)}",
+                f"{len(loud)} recordings, at most {shares[order[0]]:.2%} of one: {named(worst)}",
                 f"{rule.share:.2%} of a recording at 0 dBFS",
                 remedy="Record again with less gain: what was cut off cannot be restored.",
             )  # fmt: skip

@@ -60,8 +60,24 @@ def find_near(dataset: Dataset, bits: int, ignore: Collection[str]) -> list[tupl
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """Groups of ids by modality: of one content, and pairs of nearly one picture."""
+
+    exact: tuple[tuple[str, Ids], ...]
+    near: tuple[tuple[str, Ids], ...]
+
+
+def copies_of(dataset: Dataset, rules: DuplicateRules) -> Copies:
+    """All copies that the rules ask for."""
+    near = []
+    if outcome_of(rules.near) is not None:
+        near = find_near(dataset, rules.near_bits, rules.ignore)
+    return Copies(tuple(find_copies(dataset, rules.ignore)), tuple(near))
+
+
 def judge_duplicates(
-    dataset: Dataset,
+    copies: Copies,
     rules: DuplicateRules,
     held_out: Collection[str] = (),
     *,
@@ -75,22 +91,20 @@ def judge_duplicates(
     split (`declared`), the platform drew it, and copies across it do no worse than warn.
     """
     kept = frozenset(held_out)
-    copies = find_copies(dataset, rules.ignore)
     across = [
         item
-        for item in copies
+        for item in copies.exact
         if _on_both_sides(item[1], kept) and (fitted is None or item[0] in fitted)
     ]
-    told = set(across) if outcome_of(rules.across_splits) is not None else set()
-    near = []
-    if outcome_of(rules.near) is not None:
-        near = find_near(dataset, rules.near_bits, rules.ignore)
     consequence = rules.across_splits
     if consequence is Consequence.FAIL and not declared:
         consequence = Consequence.WARN
+    told = set(across) if outcome_of(consequence) is not None else set()
     yield from _group(consequence, _ACROSS, across, kept)
-    yield from _group(rules.exact, _EXACT, [item for item in copies if item not in told], kept)
-    yield from _group(rules.near, _NEAR, near, kept)
+    yield from _group(
+        rules.exact, _EXACT, [item for item in copies.exact if item not in told], kept
+    )
+    yield from _group(rules.near, _NEAR, copies.near, kept)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from validators.contracts.verdict import Finding, Outcome, Verdict, conclude
 from validators.quality.checkpoint import SuiteRun, run_suite
 from validators.quality.columns import judge_categories, judge_clipping, judge_columns
 from validators.quality.contract import samples_suite, usual_suite
-from validators.quality.duplicates import find_copies, find_near, judge_duplicates
+from validators.quality.duplicates import Copies, copies_of, judge_duplicates
 from validators.quality.frames import modality_frame, present_modalities, samples_frame
 from validators.quality.judgement import judge_run
 from validators.quality.labels import judge_labels, label_metrics
@@ -72,17 +72,18 @@ def examine(
     `pages` False leaves out the pages for people. Great Expectations is imported at the first call.
     """
     runs, uncovered = run_suites(dataset, settings)
+    copies = copies_of(dataset, settings.rules.duplicates)
     least = settings.rules.minimum_samples
     findings = list(around.notes)
     findings += [item for run in runs for item in judge_run(run, minimum_samples=least)]
     findings += [_no_suite(modality) for modality in uncovered]
-    findings += _judge_rules(dataset, settings, around)
+    findings += _judge_rules(dataset, settings, around, (runs, copies))
     verdict = conclude(
         GATE, findings, examined=len(dataset.samples),
         metrics=_metrics(dataset, settings, around, runs, findings),
     )  # fmt: skip
     documents = {
-        RESULTS: _results(dataset, settings, runs, findings),
+        RESULTS: _results(runs, copies, findings),
         SUITES: canonical_json([_json(write_suite(run.suite)) for run in runs]),
     }
     if pages and runs:
@@ -121,17 +122,22 @@ def _demanded(suite: Suite) -> Iterator[str]:
 
 
 def _judge_rules(
-    dataset: Dataset, settings: QualitySettings, around: Surroundings
+    dataset: Dataset,
+    settings: QualitySettings,
+    around: Surroundings,
+    found: tuple[list[SuiteRun], Copies],
 ) -> Iterator[Finding]:
     rules, least = settings.rules, settings.rules.minimum_samples
+    runs, copies = found
+    frames = {run.suite.name: run.frame for run in runs if run.suite.name != SAMPLES}
     yield from judge_duplicates(
-        dataset, rules.duplicates, around.held_out,
+        copies, rules.duplicates, around.held_out,
         fitted=around.fitted, declared=around.split_declared,
     )  # fmt: skip
     yield from judge_times(dataset, rules.times, around.future)
-    yield from judge_columns(dataset, rules.columns, minimum_samples=least)
+    yield from judge_columns(frames, rules.columns, minimum_samples=least)
     yield from judge_categories(dataset, rules.columns, rules.labels, around.reference)
-    yield from judge_clipping(dataset, rules.clipping)
+    yield from judge_clipping(frames, rules.clipping)
     if rules.labels is not None and dataset.samples:
         yield from judge_labels(dataset, rules.labels, around.reference, minimum_samples=least)
 
@@ -164,14 +170,8 @@ def _metrics(
     return metrics
 
 
-def _results(
-    dataset: Dataset,
-    settings: QualitySettings,
-    runs: list[SuiteRun],
-    findings: list[Finding],
-) -> bytes:
+def _results(runs: list[SuiteRun], copies: Copies, findings: list[Finding]) -> bytes:
     """Everything that was found, every bad row by id. No value of a medium is in it."""
-    rules = settings.rules.duplicates
     return canonical_json(
         {
             "findings": findings,
@@ -185,8 +185,8 @@ def _results(
                 }
                 for run in runs
             ],
-            "duplicates": find_copies(dataset, rules.ignore),
-            "near_duplicates": find_near(dataset, rules.near_bits, rules.ignore),
+            "duplicates": copies.exact,
+            "near_duplicates": copies.near,
         }
     )
 

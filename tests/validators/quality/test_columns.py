@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 
 from tests.validators.quality.rows import dataset, own, row, rows
@@ -16,6 +17,7 @@ from validators.contracts.quality import (
 )
 from validators.contracts.verdict import Outcome
 from validators.quality.columns import judge_categories, judge_clipping, judge_columns
+from validators.quality.frames import modality_frame, present_modalities
 from validators.quality.reference import MAX_CATEGORIES, reference_of
 
 RULES = ColumnRules()
@@ -25,8 +27,12 @@ def measured(samples: list[Sample], **measures: float) -> Dataset:
     return dataset(*(replace(item, media=(own(item.id, "image", **measures),)) for item in samples))
 
 
+def tables(data: Dataset) -> dict[str, pd.DataFrame]:
+    return {name: modality_frame(data, name) for name in present_modalities(data)}
+
+
 def columns(data: Dataset, rules: ColumnRules = RULES) -> dict[tuple[str, str], Outcome]:
-    found = judge_columns(data, rules, minimum_samples=20)
+    found = judge_columns(tables(data), rules, minimum_samples=20)
     return {(item.code, item.subject): item.outcome for item in found}
 
 
@@ -88,5 +94,5 @@ def test_a_recording_at_full_scale_is_clipped(share: float, found: list[str]) ->
         replace(row("loud"), media=(own("loud", "audio", clipped_share=share),)),
         row("soft", "audio"),
     )
-    assert [item.subject for item in judge_clipping(data, ClippingRule())] == found
-    assert list(judge_clipping(data, ClippingRule(Consequence.OFF, 0.0))) == []
+    assert [item.subject for item in judge_clipping(tables(data), ClippingRule())] == found
+    assert list(judge_clipping(tables(data), ClippingRule(Consequence.OFF, 0.0))) == []

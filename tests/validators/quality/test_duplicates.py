@@ -11,7 +11,12 @@ from tests.validators.quality.rows import dataset, own, row, rows
 from validators.contracts.dataset import FINGERPRINTS, Media, Sample
 from validators.contracts.quality import Consequence, DuplicateRules
 from validators.contracts.verdict import Finding, Outcome
-from validators.quality.duplicates import find_copies, find_near, judge_duplicates
+from validators.quality.duplicates import (
+    copies_of,
+    find_copies,
+    find_near,
+    judge_duplicates,
+)
 from validators.quality.words import MAX_NAMED
 
 RULES = DuplicateRules()
@@ -41,7 +46,7 @@ def copies(count: int, *names: str) -> list[Sample]:
 
 
 def judged(*samples: Sample, rules: DuplicateRules = RULES, **around: object) -> list[Finding]:
-    return list(judge_duplicates(dataset(*samples), rules, **around))  # type: ignore[arg-type]
+    return list(judge_duplicates(copies_of(dataset(*samples), rules), rules, **around))  # type: ignore[arg-type]
 
 
 def test_one_content_under_two_ids_is_named_by_both() -> None:
