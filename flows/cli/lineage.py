@@ -57,7 +57,7 @@ def graph(service: Service, as_json: Json = False) -> None:
 
     def work() -> Document:
         whole = lineage_of_service(Workspace.open(), service)
-        return _checked(whole.faults, _rows(whole.graph))
+        return _checked(whole.faults, graph_rows(whole.graph))
 
     answer(work, show_graph, as_json=as_json)
 
@@ -103,14 +103,14 @@ def export(
 
 def _document(asked: Asked) -> dict[str, Any]:
     return {
-        **_rows(asked.graph),
+        **graph_rows(asked.graph),
         "start": [node.name for node in asked.start],
         "used_by": [_node(node) for node in asked.used_by],
         "sample": asked.sample,
     }
 
 
-def _rows(found: LineageGraph) -> dict[str, Any]:
+def graph_rows(found: LineageGraph) -> dict[str, Any]:
     return {
         "service": found.service,
         "nodes": [_node(node) for node in found.nodes],

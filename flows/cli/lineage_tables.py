@@ -15,7 +15,10 @@ from flows.cli.tables import COLOURS
 from validators.contracts.digest import plain, short
 
 MAX_DEPTH = 64
-_HIDDEN = ("document", "lineage", "manifest", "contract", "registered_ms", "format")
+_HIDDEN = (
+    "backend", "contract", "document", "format", "lineage", "manifest", "registered_ms",
+    "size_bytes", "target",
+)  # fmt: skip
 
 
 def show_asked(document: Document) -> None:
@@ -41,7 +44,8 @@ def show_graph(document: Document) -> None:
     trees = _Trees(document)
     used = {name for run in document["runs"] if run["outputs"] for name in run["inputs"]}
     ends = [row["name"] for row in document["nodes"] if row["name"] not in used]
-    for name in ends or [row["name"] for row in document["nodes"]]:  # all in circles
+    names = ends[::-1] or [row["name"] for row in document["nodes"]]  # all in circles
+    for name in names:
         console.print(trees.tree(name))
     _show_gates(document["runs"])
     _show_faults(document["faults"])
@@ -58,7 +62,7 @@ def show_exported(document: Document) -> None:
 
 
 class _Trees:
-    """Trees of origins. What was shown above is not unfolded again."""
+    """Trees of origins. What was shown above is named again, and not unfolded."""
 
     def __init__(self, document: Document) -> None:
         self._rows = {row["name"]: row for row in document["nodes"]}
@@ -74,19 +78,28 @@ class _Trees:
         return root
 
     def _grow(self, tree: Tree, name: str, depth: int) -> None:
-        if name in self._shown or depth > MAX_DEPTH:
-            if self._makers.get(name):
-                tree.add("[dim]as above[/]")
+        if name in self._shown:
             return
         self._shown.add(name)
         for run in self._makers.get(name, []):
-            step = tree.add(f"[dim]by {escape(run['job'])} {short(run['digest'])}[/]")
+            said = f"[dim]by {escape(run['job'])} {short(run['digest'])}"
+            if run["digest"] in self._shown or depth >= MAX_DEPTH:
+                tree.add(f"{said}, as above[/]")
+                continue
+            self._shown.add(run["digest"])
+            step = tree.add(f"{said}[/]")
             for source in run["inputs"]:
                 self._grow(step.add(self._label(source)), source, depth + 1)
 
     def _label(self, name: str) -> str:
         row = self._rows.get(name)
-        return f"[red]{escape(name)} (no record)[/]" if row is None else _line(row)
+        if row is None:
+            return f"[red]{escape(name)} (no record)[/]"
+        if name not in self._shown:
+            return _line(row)
+        return _line({**row, "facets": {}}) + (
+            " [dim]as above[/]" if self._makers.get(name) else ""
+        )
 
 
 def _line(row: Mapping[str, Any]) -> str:

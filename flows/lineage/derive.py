@@ -167,7 +167,7 @@ def _damaged(where: str, error: NotFound | Refused) -> Fault:
 
 def _version_node(version: ModelVersion) -> Node:
     facets = (("aliases", ", ".join(version.aliases)), ("registered_ms", str(version.created_ms)))
-    return Node(NodeKind.VERSION, version_digest(version), f"version {version.version}", facets)
+    return Node(NodeKind.VERSION, version_digest(version), version.version, facets)
 
 
 def version_digest(version: ModelVersion) -> Digest:

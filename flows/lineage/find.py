@@ -159,4 +159,4 @@ def _matching(graph: LineageGraph, word: str) -> list[Node]:
 
 
 def _number(node: Node) -> int:
-    return int(node.label.removeprefix("version "))
+    return int(node.label)
