@@ -129,7 +129,9 @@ def _branch_suite(modality: str, entry: EncoderEntry) -> Suite:
     }
     if usual.media_types:
         stated["media_types"] = ", ".join(usual.media_types)
-    return Suite(modality, (*_usual(usual, limits), *more), tuple(sorted(stated.items())))
+    known = {measure for measure, _, _ in usual.ranges}
+    own = [item for item in more if item.column in known]  # what is measured of this modality
+    return Suite(modality, (*_usual(usual, limits), *own), tuple(sorted(stated.items())))
 
 
 Limits = Mapping[str, tuple[float, float]]

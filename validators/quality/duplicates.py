@@ -4,6 +4,9 @@ A picture's difference hash (64 bits, `dhash_0` to `dhash_3` of 16 bits each amo
 says where luma rises from left to right on a grid of 9 x 8; scaling and recompression leave it
 nearly as it is. Hashes that differ in three bits at most agree in one of their four parts, so that
 only pictures with an equal part are compared (the pigeonhole principle).
+
+Samples of one recording (the tag `recording`) are alike by nature: a frame that was held, and the
+one after it. They are copies of each other only where they lie on both sides of the split.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from validators.contracts.dataset import FINGERPRINTS, Dataset
 from validators.contracts.quality import Consequence, DuplicateRules
 from validators.contracts.verdict import Finding
 from validators.quality.rules import finding, named, outcome_of
+from validators.quality.times import RECORDING
 from validators.quality.words import MAX_NAMED
 
 PARTS = FINGERPRINTS[:4]
@@ -62,18 +66,31 @@ def find_near(dataset: Dataset, bits: int, ignore: Collection[str]) -> list[tupl
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """Groups of ids by modality: of one content, and pairs of nearly one picture."""
+    """Groups of ids by modality: of one content, and pairs of nearly one picture.
+
+    `held` are those of the first that lie within one recording.
+    """
 
     exact: tuple[tuple[str, Ids], ...]
     near: tuple[tuple[str, Ids], ...]
+    held: tuple[tuple[str, Ids], ...] = ()
 
 
 def copies_of(dataset: Dataset, rules: DuplicateRules) -> Copies:
     """All copies that the rules ask for."""
-    near = []
+    takes = {sample.id: sample.tag_map().get(RECORDING) for sample in dataset.samples}
+    found, near = find_copies(dataset, rules.ignore), []
     if outcome_of(rules.near) is not None:
         near = find_near(dataset, rules.near_bits, rules.ignore)
-    return Copies(tuple(find_copies(dataset, rules.ignore)), tuple(near))
+
+    def held(item: tuple[str, Ids]) -> bool:
+        return takes[item[1][0]] is not None and len({takes[name] for name in item[1]}) == 1
+
+    return Copies(
+        exact=tuple(item for item in found if not held(item)),
+        near=tuple(item for item in near if not held(item)),
+        held=tuple(item for item in found if held(item)),
+    )
 
 
 def judge_duplicates(
@@ -93,7 +110,7 @@ def judge_duplicates(
     kept = frozenset(held_out)
     across = [
         item
-        for item in copies.exact
+        for item in (*copies.exact, *copies.held)
         if _on_both_sides(item[1], kept) and (fitted is None or item[0] in fitted)
     ]
     consequence = rules.across_splits

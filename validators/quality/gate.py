@@ -186,6 +186,7 @@ def _results(runs: list[SuiteRun], copies: Copies, findings: list[Finding]) -> b
                 for run in runs
             ],
             "duplicates": copies.exact,
+            "held": copies.held,
             "near_duplicates": copies.near,
         }
     )

@@ -71,6 +71,20 @@ def test_a_copy_across_the_split_of_what_nothing_is_fitted_on_is_a_plain_copy() 
     assert found.code == "duplicate-content-image"
 
 
+def test_a_frame_that_is_held_within_a_recording_is_no_copy_unless_the_split_parts_it() -> None:
+    frames = [
+        replace(item, tags=(*item.tags, ("recording", "walk"))) for item in copies(1, "a", "b")
+    ]
+    near = [
+        replace(item, tags=(*item.tags, ("recording", "walk"))) for item in pictures(BITS, BITS ^ 1)
+    ]
+    assert judged(*frames, *near) == []
+    (found,) = judged(*frames, held_out={"a000"})
+    assert found.code == "duplicate-across-splits-image"
+    elsewhere = replace(frames[1], tags=(*frames[1].tags[:-1], ("recording", "ride")))
+    assert [item.code for item in judged(frames[0], elsewhere)] == ["duplicate-content-image"]
+
+
 def test_captions_may_repeat_unless_the_file_says_otherwise() -> None:
     same = [replace(row(name), media=(own("caption", "text"),)) for name in "ab"]
     assert judged(*same) == []
