@@ -17,6 +17,7 @@ import numpy as np
 
 from validators.contracts.verdict import Finding, Verdict, conclude
 from validators.drift import findings as say
+from validators.drift.columns import Rows
 from validators.drift.comparison import Comparison, compare
 from validators.drift.dependence import Dependence, Likeness, find_dependence
 from validators.drift.detectors import DEFAULT_DETECTORS, Detector
@@ -62,7 +63,8 @@ def assess_drift(
         ]
         if old:
             return conclude(GATE, old, examined=1)
-        reference, current = (_thin(item, rules.maximum_samples) for item in (reference, current))
+        limit = rules.maximum_samples
+        reference, current = thinned(reference, limit)[0], thinned(current, limit)[0]
         dependence = find_dependence(reference, current)
         first += say.other_encoders(reference, current, siblings)
         first += say.new_categories(reference, current)
@@ -142,7 +144,9 @@ def _independent(reference: DriftWindow, current: DriftWindow) -> Dependence:
     return Dependence(Units.of_rows(*sizes), one, other, "none")
 
 
-def _thin(window: DriftWindow, limit: int) -> DriftWindow:
-    if window.rows <= limit:
-        return window
-    return take(window, np.linspace(0, window.rows - 1, limit).astype(np.intp))
+def thinned(window: DriftWindow, limit: int) -> tuple[DriftWindow, Rows]:
+    """At most `limit` rows, spread evenly, and which ones they are."""
+    rows = np.arange(window.rows)
+    if window.rows > limit:
+        rows = np.linspace(0, window.rows - 1, limit).astype(np.intp)
+    return (window if len(rows) == window.rows else take(window, rows)), rows
