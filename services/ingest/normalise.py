@@ -39,10 +39,11 @@ def shrink(picture: Image.Image) -> Pixels:
     return np.asarray(picture.convert("RGB"), dtype=np.uint8).copy()
 
 
-def write_png(pixels: Pixels) -> bytes:
-    """PNG of RGB pixels and of nothing else."""
+def write_png(pixels: Pixels, *, effort: int = 6) -> bytes:
+    """PNG of RGB pixels and of nothing else. `effort` is zlib's, 1 to 9: 1 takes a third of the
+    time of 6 and a sixth more bytes on photographs."""
     stream = io.BytesIO()
-    Image.fromarray(pixels).save(stream, format="PNG", compress_level=6)
+    Image.fromarray(pixels).save(stream, format="PNG", compress_level=effort)
     return stream.getvalue()
 
 

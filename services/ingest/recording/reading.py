@@ -66,20 +66,18 @@ def read_track(name: str, track: MediaTrack, how: Reading) -> ReadTrack:
 
 
 def _video(name: str, track: MediaTrack, how: Reading) -> ReadTrack:
-    taker = FrameTaker(how.rule, how.every_ns, how.folder)
-    times, energies = array("q"), array("d")
-    previous: Pixels | None = None
-    timed = _Timed(how)
-    for item, ts_ns in timed.items(track):
-        pixels = cast("Pixels", item.value)
-        small = grey(pixels)
-        energies.append(motion(previous, small))
-        times.append(ts_ns)
-        taker.offer(Stamp(ts_ns, item.index), pixels)
-        previous = small
-    period_ns = _period(track)
-    if times:
-        taker.finish(times[-1] + (period_ns or 1))
+    times, energies, previous = array("q"), array("d"), None
+    timed, period_ns = _Timed(how), _period(track)
+    with FrameTaker(how.rule, how.every_ns, how.folder) as taker:
+        for item, ts_ns in timed.items(track):
+            pixels = cast("Pixels", item.value)
+            small = grey(pixels)
+            energies.append(motion(previous, small))
+            times.append(ts_ns)
+            taker.offer(Stamp(ts_ns, item.index), pixels)
+            previous = small
+        if times:
+            taker.finish(times[-1] + (period_ns or 1))
     stamps = _integers(times)
     return ReadTrack(
         name, how.rule, stamps, period_ns, track.feature_dims, timed.spent_ms(),
