@@ -47,7 +47,7 @@ from validators.contracts.errors import BadInput, ModalgateError, Refused, TooLa
 
 START_S = 300.0
 MAX_IDLE = 4
-MAX_ORDERS = 1000  # then a child is replaced, with whatever its libraries have leaked
+MAX_ORDERS = 5000  # then a child is replaced, with whatever its libraries have leaked
 
 _PIPE_BYTES = 1024**2
 _LAST_WORDS_S = 5.0
@@ -222,6 +222,8 @@ class _Child:
             os.close(answers_out)
             os.close(nobody)
         os.set_blocking(self._answers, False)
+        self._poll = select.poll()  # select(2) ends at the 1024th descriptor
+        self._poll.register(self._answers, select.POLLIN)
         with contextlib.suppress(OSError):  # a user may hold too many; smaller pipes are slower
             fcntl.fcntl(self._answers, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
@@ -291,7 +293,7 @@ class _Child:
 
     def _wait(self) -> None:
         started = time.perf_counter()
-        while not select.select([self._answers], [], [], POLL_S)[0]:
+        while not self._poll.poll(POLL_S * 1000):
             self._looked = time.perf_counter()
             self._started.guard.check()
             if self._waited_s + self._looked - started > self._limits.decode_s:

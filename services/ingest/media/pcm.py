@@ -35,6 +35,9 @@ Frames = npt.NDArray[np.float32]
 CHUNK_S = 0.1
 SOURCE_RATES_HZ = range(4_000, 192_001)
 
+_OGG_STARTS_BYTES = 4096
+_OGG_VIDEO = (b"\x80theora", b"OVP80", b"BBCD\0")  # Theora, VP8, Dirac
+
 _FILE_FORMATS = ("WAV", "WAVEX", "RF64", "FLAC", "OGG")
 
 
@@ -67,7 +70,7 @@ def open_pcm(file: MediaFile, limits: MediaLimits) -> PcmSource:
     head = file.head(16)
     plain = head.startswith((b"fLaC", b"RF64")) or (head[:4] == b"RIFF" and head[8:12] == b"WAVE")
     source: PcmSource
-    if plain or (sniff(head) == "ogg" and not _has_video(file)):
+    if plain or (sniff(head) == "ogg" and not _shows_video(file)):
         source = SoundFileSource(file)
     else:
         source = ContainerSource(file, limits)
@@ -199,9 +202,10 @@ def find_audio(container: InputContainer) -> AudioStream | None:
     return None
 
 
-def _has_video(file: MediaFile) -> bool:
-    with open_container(file) as container:
-        return bool(container.streams.video)
+def _shows_video(file: MediaFile) -> bool:
+    """Whether an Ogg file begins with a video stream: all streams' first pages come first."""
+    head = file.head(_OGG_STARTS_BYTES)
+    return any(mark in head for mark in _OGG_VIDEO)
 
 
 def _as_float(values: npt.NDArray[Any]) -> Frames:

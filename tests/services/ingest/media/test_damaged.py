@@ -12,7 +12,7 @@ import soundfile
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from services.ingest.media import Decoders, Form, MediaLimits
+from services.ingest.media import Decoders, Form, MediaLimits, MediaTrack
 from tests.services.ingest.media.recordings import (
     draw_page,
     make_film,
@@ -55,6 +55,9 @@ MAKE: dict[str, tuple[str, Callable[[Path], Path]]] = {
 }
 
 
+SOUNDING = ("video", "audio")
+
+
 @pytest.fixture(scope="module")
 def decoders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Decoders]:
     limits = MediaLimits(frame_pixels=2_000_000, frames=2_000, duration_ms=600_000)
@@ -87,12 +90,17 @@ def damage(data: bytes, seed: int) -> bytes:
 
 def read_all(decoders: Decoders, path: Path, kind: str) -> None:
     """Every track to its end or its error. Order and counts are checked as items arrive."""
-    try:
-        tracks = decoders.open_tracks(opened(path), kind, Form(ocr="never"))
-    except BadInput as stop:
-        assert stop.what
-        assert stop.remedy
-        return
+    with opened(path) as file:
+        try:
+            tracks = decoders.open_tracks(file, kind, Form(ocr="never"))
+        except BadInput as stop:
+            assert stop.what
+            assert stop.remedy
+            return
+        read_tracks(tracks)
+
+
+def read_tracks(tracks: tuple[MediaTrack, ...]) -> None:
     for track in tracks:
         last = float("-inf")
         try:
@@ -116,6 +124,20 @@ def test_a_damaged_file_ends_in_order_or_with_an_error_that_names_it(
     path = tmp_path / name
     path.write_bytes(damage(whole[name], seed))
     read_all(decoders, path, MAKE[name][0])
+
+
+@pytest.mark.parametrize("name", [name for name, (kind, _) in MAKE.items() if kind in SOUNDING])
+def test_a_recording_that_was_cut_anywhere_is_never_taken_for_a_whole_one(
+    decoders: Decoders, whole: dict[str, bytes], tmp_path: Path, name: str
+) -> None:
+    data = whole[name]
+    for cut in [1, 2, 9, 50, *(len(data) * part // 7 for part in range(1, 7))]:
+        path = tmp_path / name
+        path.write_bytes(data[:-cut])
+        with opened(path) as file, pytest.raises(BadInput):
+            for track in decoders.open_tracks(file, MAKE[name][0]):
+                for _ in track.items():
+                    pass
 
 
 @pytest.mark.heavy

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import itertools
 import socket
 from pathlib import Path
 
@@ -249,21 +248,3 @@ def test_a_form_that_makes_no_sense_is_refused(tmp_path: Path, form: Form) -> No
 )
 def test_agreement_counts_shared_characters(one: str, two: str, low: float, high: float) -> None:
     assert low <= agreement(one, two) <= high
-
-
-@pytest.mark.heavy
-def test_memory_stays_flat_over_many_scanned_pages(tmp_path: Path) -> None:
-    pages = [draw_page([(60, 60, f"scanned page {at}")], size=(900, 1200)) for at in range(40)]
-    (track,) = open_tracks(opened(scan_to_pdf(tmp_path / "a.pdf", pages)), "document")
-    early = late = 0
-    for item in itertools.islice(track.items(), 40):
-        if item.place.startswith("page 10 "):
-            early = _resident_bytes()
-        late = _resident_bytes()
-    assert dict(track.measures)["pages"] >= 39
-    assert late - early < 60 * 1024**2
-
-
-def _resident_bytes() -> int:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * 4096

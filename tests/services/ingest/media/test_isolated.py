@@ -143,6 +143,7 @@ def test_a_reader_that_stops_early_leaves_no_decoder_behind(
     assert len(pids()) == len(before) - 1
 
 
+@pytest.mark.slow
 def test_a_decoder_that_makes_no_progress_is_stopped(tmp_path: Path) -> None:
     file = opened(make_video(tmp_path / "a.mp4", TIMES, size=(640, 480)))
     with Decoders(tmp_path / "scratch", MediaLimits(stall_s=3)) as decoders:
@@ -156,6 +157,7 @@ def test_a_decoder_that_makes_no_progress_is_stopped(tmp_path: Path) -> None:
     assert not pids()
 
 
+@pytest.mark.slow
 def test_a_decoder_that_takes_too_much_memory_is_stopped(tmp_path: Path) -> None:
     file = opened(make_video(tmp_path / "a.mp4", TIMES))
     small = MediaLimits(memory_bytes=20 * 1024**2)
@@ -166,6 +168,7 @@ def test_a_decoder_that_takes_too_much_memory_is_stopped(tmp_path: Path) -> None
         decoders.open_tracks(file, "video")
 
 
+@pytest.mark.slow
 def test_closing_ends_every_child_also_in_the_middle_of_a_track(tmp_path: Path) -> None:
     file = opened(make_video(tmp_path / "a.mp4", TIMES, size=(640, 480)))
     with Decoders(tmp_path / "scratch") as decoders:
