@@ -29,7 +29,7 @@ TARGETS: Mapping[str, Target] = {
     "audio": Target(Fraction(25), 40),
     "document": Target(Fraction(25), 200),
     "events": Target(Fraction(25), 50),
-    "sensors": Target(Fraction(100), 10),
+    "sensors": Target(Fraction(25), 10),
 }
 """Video 30 frames/s within 33 ms, audio features (100 a second) and pages brought to 25 a second
 within 40 and 200 ms; events and sensors as close as their modalities' own tolerance."""

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.ingest import manifest
-from services.ingest.manifest import MAX_LINE_BYTES, Row, parse_line, read_rows
+from services.ingest.manifest import MAX_LINE_BYTES, Row, TrackSource, parse_line, read_rows
 from validators.contracts.dataset import Unreadable
 from validators.contracts.errors import TooLarge
 
@@ -22,6 +22,30 @@ def rows(*lines: bytes) -> list[Row | Unreadable]:
 
 def line(**changes: Any) -> bytes:
     return json.dumps({**GOOD, **changes}).encode()
+
+
+def recording(**changes: Any) -> bytes:
+    return json.dumps(
+        {"id": "clip", "video": "a.mp4", "tags": {"sensor": "camera"}} | changes
+    ).encode()
+
+
+def test_a_recording_has_its_tracks_with_what_is_said_about_their_time() -> None:
+    said = {"audio": {"start_ms": -128.0}, "document": {"page_times_ms": [0, 40.0]}}
+    (row,) = rows(recording(document="a.pdf", audio="a.wav", tracks=said))
+    assert isinstance(row, Row)
+    assert row.files == ()
+    assert row.tracks == (
+        TrackSource("video", "a.mp4"),
+        TrackSource("audio", "a.wav", -128.0),
+        TrackSource("document", "a.pdf", None, (0.0, 40.0)),
+    )
+
+
+def test_the_sound_of_a_video_may_be_spoken_of_without_a_file_of_its_own() -> None:
+    (row,) = rows(recording(tracks={"audio": {"start_ms": 128}}))
+    assert isinstance(row, Row)
+    assert row.tracks == (TrackSource("video", "a.mp4"), TrackSource("audio", "a.mp4", 128.0))
 
 
 def test_a_good_line_becomes_a_row() -> None:
@@ -53,6 +77,15 @@ def test_a_good_line_becomes_a_row() -> None:
         (line(id="_hidden"), "bad-id"),
         (line(image=None, text=None), "no-media"),
         (line(tags={"sensor": "x" * 300}), "bad-tags"),
+        (line(video="a.mp4"), "mixed-row"),
+        (line(image=None, text=None, video=7), "bad-line"),
+        (line(tracks={"audio": {"start_ms": 1}}), "bad-tracks"),
+        (recording(tracks={"sensors": {"start_ms": 1}}), "bad-tracks"),
+        (recording(tracks={"smell": {"start_ms": 1}}), "bad-tracks"),
+        (recording(tracks={"video": {"page_times_ms": [1]}}), "bad-tracks"),
+        (recording(document="a.pdf", tracks={"document": {"page_times_ms": [2, 1]}}), "bad-tracks"),
+        (recording(tracks={"video": {"start": 1}}), "bad-line"),
+        (recording(tracks={"video": {"start_ms": "soon"}}), "bad-line"),
         (line(text="x" * MAX_LINE_BYTES), "line-too-long"),
     ],
 )
