@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from flows.drift_watch.watched import Watched
 from validators.contracts.digest import Digest
 from validators.contracts.verdict import Finding, Outcome, Verdict, conclude, fold
+from validators.drift.explanation import Explanation, explain
 from validators.drift.gate import assess_drift
 from validators.drift.settings import DriftSettings
 from validators.drift.window import DriftWindow
@@ -18,7 +19,9 @@ from validators.lineage.summary import JOINT, MODALITIES, LineageSummary, Lineag
 from validators.watch.ready import only, samples_of
 
 LOOK_FORMAT = 1
+MAX_EXPLAINED = 12
 _PRESENCE = "presence."
+_ROWS = "Look at rows"
 _NEVER = 2.0  # no effect is larger than 1
 _MIX = ("new-modalities", "absent-modality", "absent-channels")
 
@@ -41,6 +44,7 @@ class Look:
     columns: tuple[str, ...]
     outcome: Outcome
     verdicts: tuple[Verdict, ...]  # drift, and lineage where rows were new
+    explanations: tuple[Explanation, ...] = ()  # of what drifted
 
 
 def judge(
@@ -52,10 +56,8 @@ def judge(
     """The verdicts of a joined window; of its lineage, those of the rows that are `fresh`."""
     columns = samples_of(window)
     settings = settings_of(watched)
-    drift = assess_drift(
-        *comparable_parts(watched.reference, window, settings.minimum_samples), settings,
-        champion_exists=True,
-    )  # fmt: skip
+    parts = comparable_parts(watched.reference, window, settings.minimum_samples)
+    drift = assess_drift(*parts, settings, champion_exists=True)
     verdicts = [drift] + ([judge_lineage(watched, fresh)] if fresh is not None else [])
     outcome = fold([item.outcome for item in verdicts]) or Outcome.INCONCLUSIVE
     return Look(
@@ -73,6 +75,23 @@ def judge(
         columns=tuple(sorted(columns)),
         outcome=outcome,
         verdicts=tuple(verdicts),
+        explanations=_explain(drift, *parts, settings),
+    )
+
+
+def _explain(
+    drift: Verdict, reference: DriftWindow, live: DriftWindow, settings: DriftSettings
+) -> tuple[Explanation, ...]:
+    """What moved, in sentences; without the rows, which nobody can look at."""
+    moved = [item for item in drift.findings if item.outcome is Outcome.FAIL][:MAX_EXPLAINED]
+    said = explain(replace(drift, findings=tuple(moved)), reference, live, settings)
+    return tuple(
+        replace(
+            item,
+            rows=(),
+            sentences=tuple(text for text in item.sentences if not text.startswith(_ROWS)),
+        )
+        for item in said
     )
 
 

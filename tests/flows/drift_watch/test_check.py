@@ -48,6 +48,9 @@ def test_the_latest_window_is_explained_or_any_by_its_first_digits(shop: Shop) -
     assert document["look"].window == windows[1]
     assert document["history"] == ["PASS", "FAIL"]
     assert [item.window for item in document["judged"]] == windows[::-1]
+    sentences = [text for item in document["look"].explanations for text in item.sentences]
+    assert any(text.startswith("image.brightness went up: its median") for text in sentences)
+    assert not any("rows" in text.split(".")[0] for text in sentences if text.startswith("Look at"))
     first = explain_window(shop.workspace, SERVICE, short(windows[0]))
     assert first["look"].outcome is Outcome.PASS
 
