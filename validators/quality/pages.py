@@ -19,6 +19,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 from validators.quality.checkpoint import SuiteRun
+from validators.quality.naming import code_of, wanted_by
 from validators.quality.suite_file import write_suite
 
 INDEX = "index.html"
@@ -32,8 +33,13 @@ _TAGS = frozenset(
         "tr", "ul",
     }
 )  # fmt: skip
-_SKIPPED = frozenset({"script", "style", "svg", "title", "iframe", "object", "template"})
-_CHOICES = ("btn-group", "card-header-tabs", "ge-walkthrough")  # need programs that are not there
+_SKIPPED = frozenset({"footer", "script", "style", "svg", "title", "iframe", "object", "template"})
+_CHOICES = ("btn-group", "card mb-3", "navbar-expand", "ge-walkthrough")
+"""Classes of what needs programs that are not there, or advertises."""
+
+SHOWN_IDS = 200
+"""Bad rows of one expectation that a page names."""
+
 _VOID = frozenset({"br", "hr", "img", "input", "link", "meta"})
 _ATTRIBUTES = frozenset({"class", "id", "colspan", "hidden"})
 _UNIQUE = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -79,7 +85,7 @@ def render_pages(runs: Sequence[SuiteRun]) -> dict[str, bytes]:
         name = run.suite.name
         results = results_schema.load(_escaped(run.document))
         told = view.render(of_results.render(results))
-        pages[f"{name}.html"] = _page(f"Quality: {name}", told, name)
+        pages[f"{name}.html"] = _page(f"Quality: {name}", told, name, _bad_rows(run))
         stated = json.loads(write_suite(run.suite))
         suite = ExpectationSuite(name=name, expectations=_escaped(stated["expectations"]), meta={})
         told = view.render(of_suite.render(suite))
@@ -121,7 +127,27 @@ def _index(runs: Iterable[SuiteRun]) -> bytes:
     return _document("Data quality", f"<h1>Data quality</h1>{table}")
 
 
-def _page(title: str, told: str, name: str) -> bytes:
+def _bad_rows(run: SuiteRun) -> str:
+    """A table of the bad rows by id, an expectation a line."""
+    rows = "".join(
+        f"<tr><td>{html.escape(code_of(item.expectation))}</td>"
+        f"<td>{html.escape(wanted_by(item.expectation))}</td><td>{len(item.rows)}</td>"
+        f"<td>{html.escape(_named(run, item.rows))}</td></tr>"
+        for item in run.checked
+        if item.rows
+    )
+    if not rows:
+        return "<h2>Bad rows</h2><p>none</p>"
+    head = "<tr><th>finding</th><th>wanted</th><th>rows</th><th>samples</th></tr>"
+    return f"<h2>Bad rows</h2><table><thead>{head}</thead><tbody>{rows}</tbody></table>"
+
+
+def _named(run: SuiteRun, rows: tuple[int, ...]) -> str:
+    more = f" and {len(rows) - SHOWN_IDS} more" if len(rows) > SHOWN_IDS else ""
+    return ", ".join(run.ids(rows[:SHOWN_IDS])) + more
+
+
+def _page(title: str, told: str, name: str, more: str = "") -> bytes:
     writer = _Writer()
     writer.feed(told)
     writer.close()
@@ -129,7 +155,7 @@ def _page(title: str, told: str, name: str) -> bytes:
         f'<p><a href="{INDEX}">all suites</a> | <a href="{name}.html">results</a> | '
         f'<a href="{name}-suite.html">expectations</a></p>'
     )
-    return _document(title, f"<h1>{html.escape(title)}</h1>{links}{writer.text()}")
+    return _document(title, f"<h1>{html.escape(title)}</h1>{links}{more}{writer.text()}")
 
 
 def _document(title: str, body: str) -> bytes:
