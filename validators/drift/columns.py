@@ -141,14 +141,14 @@ class Embedded:
         return len(self.vectors)
 
     def take(self, rows: Rows) -> Embedded:
-        """The vectors of these window rows (increasing), which are renumbered from 0."""
-        places = np.searchsorted(rows, self.rows)
-        kept = (
-            (places < len(rows)) & (rows[np.minimum(places, len(rows) - 1)] == self.rows)
-            if len(rows)
-            else np.zeros(len(self.rows), bool)
-        )
-        return Embedded(self.vectors[kept], places[kept], self.space, self.origin)
+        """The vectors of these window rows (distinct, in any order), renumbered from 0."""
+        size = 1 + max(int(rows.max(initial=-1)), int(self.rows.max(initial=-1)))
+        places = np.full(size, -1, np.intp)
+        places[rows] = np.arange(len(rows))
+        found = places[self.rows]
+        kept = np.flatnonzero(found >= 0)
+        kept = kept[np.argsort(found[kept], kind="stable")]
+        return Embedded(self.vectors[kept], found[kept], self.space, self.origin)
 
 
 def space_of(contract: EncoderContract, output: str) -> str:

@@ -79,7 +79,7 @@ def _features(case: Case, blocks: Sequence[Block], rate: float) -> list[Compared
     scored = _scores(blocks, memberships)
     tested = judge_family([item.scores for item in scored.values()])
     return [
-        Compared(name, "", item.kind, item.effect, result, rate)
+        Compared(name, "", item.kind, case.effects.get(name, item.effect), result, rate)
         for (name, item), result in zip(scored.items(), tested, strict=True)
     ]
 

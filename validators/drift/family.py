@@ -33,7 +33,8 @@ class Tested:
 def tail_scores(statistics: Floats) -> Floats:
     """[k]: minus the logarithm of the upper tail, by a gamma with these three moments.
 
-    By the cube root that makes a gamma variate normal (Wilson and Hilferty, 1931). 0 throughout where the statistic never varies.
+    By the cube root that makes a gamma variate normal (Wilson and Hilferty, 1931). 0
+    throughout where the statistic never varies.
     """
     spread = float(statistics.std())
     if spread <= 1e-12 * max(1e-12, float(np.abs(statistics).max())):

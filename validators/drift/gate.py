@@ -10,7 +10,7 @@ versions are refused: ERROR.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -40,12 +40,15 @@ def assess_drift(
     champion_exists: bool = False,
     siblings: Siblings = (),
     detectors: Sequence[Detector] = DEFAULT_DETECTORS,
+    effects: Mapping[str, float] | None = None,
 ) -> Verdict:
     """Judge `current` against `reference`.
 
     Without a reference the window is checked on two halves of itself and the answer is at best
     WARN ("this run becomes the reference"); where a champion exists, it is INCONCLUSIVE.
     `siblings` are pairs of engines whose vectors may be compared (see `contracts.origin`).
+    `effects` of single features, measured on more rows than the windows hold, count instead of
+    theirs.
     """
     rules = settings or DriftSettings()
     first: list[Finding] = []
@@ -70,7 +73,9 @@ def assess_drift(
         first += say.new_categories(reference, current)
         first += say.dependence_findings(dependence, current, rules)
     first += say.missing(reference, current)
-    compared = compare(Case(reference, current, dependence.units, rules, detectors, siblings))
+    compared = compare(
+        Case(reference, current, dependence.units, rules, detectors, siblings, effects or {})
+    )
     undecided = any(item.code == "too-few-independent" for item in first)
     later = [] if undecided else _drifted(compared, rules)
     named = {item.subject for item in first}

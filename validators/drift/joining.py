@@ -49,7 +49,11 @@ def concatenate(
             "a drift window of the first format cannot be joined: its vectors have no origin",
             remedy="Record it again.",
         )
-    parts = _drawn(windows, maximum_rows, seed)
+    return stack(_drawn(windows, maximum_rows, seed), siblings, sum(item.seen for item in windows))
+
+
+def stack(parts: Sequence[DriftWindow], siblings: Siblings, seen: int) -> DriftWindow:
+    """All rows of all parts, which are of the present format, one below the other."""
     starts = [0, *accumulate(part.rows for part in parts)]
     return DriftWindow(
         rows=starts[-1],
@@ -68,7 +72,7 @@ def concatenate(
         recordings=_recordings(parts),
         from_ms=min(_known(part.from_ms for part in parts), default=None),
         until_ms=max(_known(part.until_ms for part in parts), default=None),
-        seen=sum(window.seen for window in windows),
+        seen=seen,
     )
 
 

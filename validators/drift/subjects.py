@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -20,7 +20,10 @@ from validators.drift.window import DriftWindow
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Two windows and how they are to be compared. Pooled rows are the reference's, then these."""
+    """Two windows and how they are to be compared. Pooled rows are the reference's, then these.
+
+    `effects` by subject were measured on more rows than are here, and count instead of these.
+    """
 
     reference: DriftWindow
     current: DriftWindow
@@ -28,6 +31,7 @@ class Case:
     settings: DriftSettings = field(default_factory=DriftSettings)
     detectors: Sequence[Detector] = DEFAULT_DETECTORS
     siblings: Siblings = ()
+    effects: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def edge(self) -> int:

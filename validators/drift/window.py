@@ -19,6 +19,7 @@ from validators.drift.columns import (
     Categories,
     Codes,
     Embedded,
+    Rows,
     Scalars,
     as_rows,
 )
@@ -102,7 +103,11 @@ class DriftWindow:
 
 def take(window: DriftWindow, rows: npt.ArrayLike) -> DriftWindow:
     """Some rows of a window, in increasing order; `seen` stays what the recorder saw."""
-    chosen = np.unique(as_rows(rows))
+    return ordered(window, np.unique(as_rows(rows)))
+
+
+def ordered(window: DriftWindow, chosen: Rows) -> DriftWindow:
+    """These rows of a window (distinct ones), in this order."""
 
     def some(columns: Mapping[str, Any]) -> dict[str, Any]:
         return {name: column.take(chosen) for name, column in columns.items()}

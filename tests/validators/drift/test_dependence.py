@@ -90,7 +90,7 @@ def alarms(windows: int, rows: int, factor: float) -> int:
 
 @pytest.mark.slow
 def test_video_alarms_no_more_often_than_promised() -> None:
-    assert alarms(40, 500, 0.8) <= stats.binom.ppf(1 - 1e-4, 40, BARE.false_alarm_rate)
+    assert alarms(20, 500, 0.8) <= stats.binom.ppf(1 - 1e-4, 20, BARE.false_alarm_rate)
 
 
 @pytest.mark.heavy

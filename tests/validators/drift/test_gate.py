@@ -46,7 +46,7 @@ def most_alarms(windows: int, rate: float) -> int:
 
 @pytest.mark.slow
 def test_same_data_alarms_no_more_often_than_promised() -> None:
-    assert false_alarms(300, 40) <= most_alarms(300, BARE.false_alarm_rate)
+    assert false_alarms(120, 40) <= most_alarms(120, BARE.false_alarm_rate)
 
 
 @pytest.mark.heavy

@@ -79,7 +79,7 @@ def test_most_windows_with_a_fifth_swapped_are_caught_and_hardly_any_without() -
     def fails(swapped: float) -> int:
         return sum(
             assess_drift(
-                pairs(2 * seed, noise=5.0), pairs(2 * seed + 1, swapped=swapped, noise=5.0)
+                pairs(2 * seed, noise=4.0), pairs(2 * seed + 1, swapped=swapped, noise=4.0)
             ).outcome
             is Outcome.FAIL
             for seed in range(12)
