@@ -15,17 +15,13 @@ Anomalies beside those of `presentation`:
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from fractions import Fraction
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
-from av.buffer import Buffer
 from av.container import InputContainer
 from av.packet import Packet
-from av.sidedata.sidedata import Type
 from av.video.frame import VideoFrame
 from av.video.reformatter import VideoReformatter
 from av.video.stream import VideoStream
@@ -40,8 +36,10 @@ from services.ingest.media.containers import (
     reading,
     require_demuxer,
 )
+from services.ingest.media.intervals import Intervals
 from services.ingest.media.limits import Form, MediaLimits
 from services.ingest.media.orientation import Orientation, orientation_of
+from services.ingest.media.picture import Picture, display_matrix, shrunk
 from services.ingest.media.presentation import PresentationOrder
 from services.ingest.media.sources import MediaFile
 from services.ingest.tracks import Item
@@ -49,20 +47,6 @@ from validators.contracts.errors import BadInput, TooLarge, Unsupported
 
 MAX_RATE_HZ = 1000
 _ERRORS = "explode+crccheck+bitstream+buffer"
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """What the first frame says: its stored size, how it is turned, the size that is given out."""
-
-    stored_px: tuple[int, int]  # width, height
-    orientation: Orientation
-    scaled_px: tuple[int, int]  # width, height, before turning
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        width, height = self.scaled_px
-        return (width, height, 3) if self.orientation.sideways else (height, width, 3)
 
 
 class VideoTrack:
@@ -78,7 +62,7 @@ class VideoTrack:
         self._file = file
         self._limits = limits
         self._log = AnomalyLog()
-        self._seen = _Seen()
+        self._seen = Intervals()
         self._modality = form.modality or "video"
         self._by_order = require_demuxer(file) == "avi"
         with open_container(file) as container:
@@ -249,10 +233,10 @@ class VideoTrack:
         ratio = stream.sample_aspect_ratio
         if ratio and ratio != 1:
             self._log.add_once("non-square-pixels", 0, None, f"aspect ratio {ratio} of a pixel")
-        orientation = orientation_of(_display_matrix(frame))
+        orientation = orientation_of(display_matrix(frame))
         if orientation is None:
             self._log.add_once("rotation-ignored", 0, None, "not a quarter turn")
-        return Picture(size, orientation or Orientation(), _shrunk(size, shrink_to_px))
+        return Picture(size, orientation or Orientation(), shrunk(size, shrink_to_px))
 
     def _check_bounds(self, index: int, ts_ms: float) -> None:
         if index >= self._limits.frames or ts_ms > self._limits.duration_ms:
@@ -270,39 +254,6 @@ class VideoTrack:
         )
 
 
-class _Seen:
-    """What was given out."""
-
-    def __init__(self) -> None:
-        self.frames = 0
-        self._first_ms = 0.0
-        self._end_ms = 0.0
-        self._last_ms = 0.0
-        self._intervals: tuple[float, float] | None = None
-
-    def add(self, ts_ms: float, length_ms: float) -> None:
-        if self.frames:
-            step = ts_ms - self._last_ms
-            low, high = self._intervals or (step, step)
-            self._intervals = (min(low, step), max(high, step))
-        else:
-            self._first_ms = ts_ms
-        self.frames += 1
-        self._last_ms = ts_ms
-        self._end_ms = ts_ms + length_ms
-
-    def measures(self) -> Measures:
-        low, high = self._intervals or (0.0, 0.0)
-        values = {
-            "duration_ms": self._end_ms - self._first_ms,
-            "frames": float(self.frames),
-            "interval_max_ms": high,
-            "interval_min_ms": low,
-            "start_ms": self._first_ms,
-        }
-        return tuple((name, round(value, 6)) for name, value in values.items())
-
-
 def _choose(container: InputContainer, where: str) -> VideoStream:
     # Streams of a codec that this FFmpeg does not know have no codec context.
     for stream in container.streams.video:
@@ -317,12 +268,6 @@ def _choose(container: InputContainer, where: str) -> VideoStream:
     )
 
 
-def _display_matrix(frame: VideoFrame) -> bytes | None:
-    # The type stub knows motion vectors only.
-    sides = cast(Mapping[Type, Buffer], frame.side_data)
-    return bytes(sides[Type.DISPLAYMATRIX]) if Type.DISPLAYMATRIX in sides else None
-
-
 def _base(stream: VideoStream) -> Fraction:
     return stream.time_base or Fraction(1, 1000)
 
@@ -330,11 +275,3 @@ def _base(stream: VideoStream) -> Fraction:
 def _period(stream: VideoStream) -> Fraction | None:
     rate = stream.guessed_rate or stream.average_rate
     return 1 / rate if rate and 0 < rate <= MAX_RATE_HZ else None
-
-
-def _shrunk(size: tuple[int, int], longest: int | None) -> tuple[int, int]:
-    if longest is None or max(size) <= longest:
-        return size
-    scale = longest / max(size)
-    width, height = (max(1, round(side * scale)) for side in size)
-    return width, height
