@@ -20,6 +20,7 @@ from validators.contracts.digest import Digest, canonical_json, digest_bytes, he
 from validators.contracts.documents import load
 from validators.contracts.encoder import encoder_fingerprint
 from validators.contracts.errors import NotFound
+from validators.contracts.pipeline import EncoderEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +53,7 @@ def draft(release: Release, parts: Parts) -> Bundle:
         service=pipeline.service,
         slo=pipeline.slo,
         encoders=tuple(
-            BundledEncoder(
-                item.contract,
-                item.onnx,
-                encoder_fingerprint(item.contract, item.onnx),
-                pipeline.encoder(item.contract.name).outside,
-            )
-            for item in parts.exported.values()
+            _bundled(item, pipeline.encoder(item.contract.name)) for item in parts.exported.values()
         ),
         branches=parts.learned.branches,
         fusion=pipeline.fusion,
@@ -69,6 +64,13 @@ def draft(release: Release, parts: Parts) -> Bundle:
         certificate=parts.certificate,
         verdicts=digest_bytes(release.verdict_document()),
     )
+
+
+def _bundled(exported: Exported, entry: EncoderEntry) -> BundledEncoder:
+    contract, onnx = exported.contract, exported.onnx
+    fingerprint = encoder_fingerprint(contract, onnx)
+    bounded = entry.auto is not None
+    return BundledEncoder(contract, onnx, fingerprint, entry.outside, bounded)
 
 
 def keep(workspace: Workspace, bundle: Bundle) -> None:

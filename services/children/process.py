@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,11 +28,14 @@ from services.children.phases import Progress
 from services.children.report import ChildReport, ErrorDocument
 from validators.contracts.digest import canonical_json
 from validators.contracts.documents import load
-from validators.contracts.errors import ModalgateError
+from validators.contracts.errors import DiskFull, ModalgateError
 
 T = TypeVar("T")
 
 MAX_LOG_BYTES = 256 * 1024  # kept of a log: its end
+
+LEAST_FREE_BYTES = 4 * 1024**2
+"""Below this, a child that could not even leave its answer is taken to have died of the disk."""
 
 _ROOT = Path(__file__).resolve().parents[2]
 # Secrets of the caller's environment do not reach a compiler or a model's own code.
@@ -100,9 +104,15 @@ class StartedChild:
     log: Path
 
     def result(self) -> ChildResult:
-        """What it answered, once it has ended. Raises ChildCrashed, or what the task raised."""
+        """What it answered, once it has ended.
+
+        Raises:
+            ChildCrashed, DiskFull, or what the task raised.
+        """
         text = _tail(self.log)
         if not self.report.is_file():
+            if shutil.disk_usage(self.report.parent).free < LEAST_FREE_BYTES:
+                raise _out_of_room(self.guard.what, self.report.parent)
             raise _crash(self.guard.what, self.guard.process.returncode, text)
         answer = load(ChildReport, self.report.read_bytes(), where=self.guard.what)
         if answer.error is not None:
@@ -201,6 +211,15 @@ def _tail(log: Path) -> bytes:
     with log.open("rb") as stream:
         stream.seek(max(0, log.stat().st_size - MAX_LOG_BYTES))
         return stream.read()
+
+
+def _out_of_room(what: str, folder: Path) -> DiskFull:
+    return DiskFull(
+        f"the child process that worked on {what} ended without an answer, and its disk is full; "
+        "nothing was kept",
+        where=str(folder),
+        remedy="Free some disk space, or set MODALGATE_HOME to another disk.",
+    )
 
 
 def _crash(what: str, code: int, log: bytes) -> ChildCrashed:

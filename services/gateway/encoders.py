@@ -105,7 +105,7 @@ def load_encoder(
         _require_same(engine, entry, bundled.onnx)
         elastic = ElasticEngine(
             engine,
-            ElasticPolicy(bundled.outside),
+            ElasticPolicy(bundled.outside, bounded=bundled.bounded),
             file_shape=_file_shapes(name, folder, loaders.filing),
             told=lambda outcome: count_shape(name, outcome),
         )

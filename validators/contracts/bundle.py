@@ -20,7 +20,7 @@ from validators.contracts.errors import NotFound
 from validators.contracts.pipeline import Answer, Branch, Fusion
 from validators.contracts.slo import Slo
 
-BUNDLE_FORMAT = 2
+BUNDLE_FORMAT = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,7 @@ class BundledEncoder:
     onnx: Digest
     fingerprint: Digest
     outside: tuple[Outside, ...] = (Outside.PAD, Outside.SPLIT)
+    bounded: bool = False  # planned profiles: nothing beyond them is ever built
 
 
 @dataclass(frozen=True, slots=True)

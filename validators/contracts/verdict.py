@@ -139,7 +139,10 @@ def require_pass(verdict: Verdict, policy: GatePolicy) -> None:
     """Raise Blocked (FAIL) or Undecided (INCONCLUSIVE, ERROR) where the policy stops."""
     if not policy.stops(verdict):
         return
-    worst = max(verdict.findings, key=lambda finding: finding.outcome.severity, default=None)
+    # Of two that stop, the one that nobody can waive is what has to be mended first.
+    worst = max(
+        verdict.findings, key=lambda item: (item.outcome.severity, not item.waivable), default=None
+    )
     where = worst.name if worst else verdict.gate
     detail = f": measured {worst.measured}, limit {worst.limit}" if worst else ""
     error = Undecided if verdict.outcome in (Outcome.INCONCLUSIVE, Outcome.ERROR) else Blocked

@@ -184,6 +184,9 @@ class ElasticEngine:
         """Ask for an engine that covers these sizes, where that is worth it."""
         if self._file_shape is None:
             return
+        if self._policy.bounded:
+            self._settled((), Wish.BEYOND.value)
+            return
         with self._lock:
             wish, rounded = self._wishes.consider(sizes)
         if wish in (Wish.BEYOND, Wish.SURPLUS):

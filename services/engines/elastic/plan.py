@@ -36,6 +36,7 @@ class ElasticPolicy:
     max_elements        numbers in all inputs of a request; more are refused unread
     max_request_factor  how many times the largest size of a dimension is still asked for
     max_requests        distinct shapes that one encoder of a revision ever asks for
+    bounded             the profiles hold all that may be served: nothing is asked for
     """
 
     outside: tuple[Outside, ...] = (Outside.PAD, Outside.SPLIT)
@@ -45,6 +46,7 @@ class ElasticPolicy:
     max_elements: int = 1 << 26
     max_request_factor: int = 4
     max_requests: int = 64
+    bounded: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ class Wish(enum.Enum):
 
     NEW = "new"
     KNOWN = "known"
-    BEYOND = "beyond"  # too large to be built for
+    BEYOND = "beyond"  # too large to be built for, or outside declared bounds
     SURPLUS = "surplus"  # one shape too many
 
 

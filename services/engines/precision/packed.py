@@ -31,7 +31,7 @@ def packable(model: onnx.ModelProto) -> tuple[str, ...]:
     matrices = {
         item.name
         for item in model.graph.initializer
-        if item.data_type == TensorProto.FLOAT and len(item.dims) == 2 and item.dims[0] >= BLOCK
+        if item.data_type == TensorProto.FLOAT and _in_blocks(item)
     }
     uses = Counter(name for node in model.graph.node for name in node.input)
     return tuple(
@@ -39,6 +39,11 @@ def packable(model: onnx.ModelProto) -> tuple[str, ...]:
         for node in model.graph.node
         if node.op_type == "MatMul" and node.input[1] in matrices and uses[node.input[1]] == 1
     )
+
+
+def _in_blocks(matrix: TensorProto) -> bool:
+    """Whole blocks only: not every backend takes a last one that is shorter."""
+    return len(matrix.dims) == 2 and matrix.dims[0] > 0 and matrix.dims[0] % BLOCK == 0
 
 
 def at_opset(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -158,6 +160,14 @@ def test_a_stop_is_blocked_or_undecided_and_names_the_worst_finding(
     with pytest.raises(error, match="gate/rule/subject") as caught:
         require_pass(verdict, GatePolicy())
     assert getattr(caught.value, "remedy", "") == "Fix it."
+
+
+def test_a_stop_names_what_nobody_can_waive_before_what_somebody_can() -> None:
+    waivable, fixed = (finding(Outcome.FAIL, code=code) for code in ("waivable", "fixed"))
+    fixed = dataclasses.replace(fixed, waivable=False)
+    for findings in ([waivable, fixed], [fixed, waivable]):
+        with pytest.raises(Blocked, match="gate/fixed"):
+            require_pass(conclude("gate", findings, examined=1), GatePolicy())
 
 
 def test_evidence_is_added_not_replaced() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -54,13 +55,15 @@ def test_neighbours_make_one_request_and_a_dropped_one_is_tried_less_and_less_of
     assert tries == [4, 8, 16, 32, 64]
 
 
-def file_with(filing: BackgroundFiling, requests: list[ShapeRequest]) -> ElasticEngine:
+def file_with(
+    filing: BackgroundFiling, requests: list[ShapeRequest], policy: ElasticPolicy = POLICY
+) -> ElasticEngine:
     def file(key: Digest, sizes: Sizes, told: object) -> None:
         asked = ShapeRequest("service", digest_bytes(b"bundle"), "text", key, sizes)
         requests.append(asked)
         filing.file(asked, lambda _, outcome: told(outcome))  # type: ignore[operator]
 
-    return ElasticEngine(CountingEngine(), POLICY, file_shape=file)
+    return ElasticEngine(CountingEngine(), policy, file_shape=file)
 
 
 def test_fifty_threads_with_one_new_shape_file_one_request(tmp_path: Path) -> None:
@@ -100,6 +103,16 @@ def test_what_is_covered_is_not_asked_for_and_a_new_engine_asks_anew(tmp_path: P
     assert [dict(item.sizes)["tokens"] for item in asked] == [48, 48]
     assert asked[0].engine_key != asked[1].engine_key
     assert engine.counts() == {"filed": 2, "swaps": 1, "beyond": 1}
+
+
+def test_beyond_declared_bounds_nothing_is_asked_for(tmp_path: Path) -> None:
+    filing = BackgroundFiling(FolderQueue(tmp_path / "builds", SystemClock()))
+    asked: list[ShapeRequest] = []
+    engine = file_with(filing, asked, dataclasses.replace(POLICY, bounded=True))
+    engine.serve(request(1, 2, 40))
+    engine.serve(request(1, 2, 10))
+    filing.close()
+    assert not asked and engine.counts() == {"beyond": 1}
 
 
 class BrokenQueue(BuildQueue):
