@@ -41,6 +41,9 @@ _SETTINGS = {
     # the speed with the same characters, down to letters of 8 points.
     "Det.limit_type": "max",
     "Det.limit_side_len": 960,
+    # Lines one by one are not padded to the longest of six: measured at 1.4 times the speed, and
+    # 200 MB less at the peak.
+    "Rec.rec_batch_num": 1,
 }
 _SURE = 0.9  # of the classifier, before a page is turned by it
 _MAJORITY = 0.6
