@@ -120,12 +120,22 @@ def show(document: Document) -> None:
             losses.add_row(*_loss_row(item))
         console.print(losses)
     tracks = Table(title=f"tracks of {document['events']} events (negative: lags the reference)")
-    for column in ("track", "ticks", "lost", "mean ms", "least ms", "most ms", "outcomes"):
+    for column in (
+        "track",
+        "ticks",
+        "lost",
+        "mean ms",
+        "least ms",
+        "most ms",
+        "seen in",
+        "outcomes",
+    ):
         tracks.add_column(column)
     for name, item in document["tracks"].items():
         said = ", ".join(f"{outcome} {count}" for outcome, count in item["outcomes"].items())
         cells = ("ticks", "lost", "mean_ms", "least_ms", "most_ms")
-        tracks.add_row(name, *(_cell(item[cell]) for cell in cells), said)
+        seen = ", ".join(item["observed_in"]) or "-"
+        tracks.add_row(name, *(_cell(item[cell]) for cell in cells), seen, said)
     console.print(tracks)
     if document["loss_count"] > len(document["losses"]):
         console.print(f"and {document['loss_count'] - len(document['losses'])} more losses")

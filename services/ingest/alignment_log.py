@@ -41,10 +41,14 @@ class SuspectedCause:
 class Alignment:
     """What alignment adds to an event, by track; everything may be empty.
 
-    `items` are the numbers of the items taken, `residual_offsets_ms` how far they are from the
-    tick after repair, `outcomes` what the declared policy did (see `timebase.align.Outcome`).
+    `observed_in` says by what a track's offset was observed: "content", "timestamps" or "reference"
+    (the track itself); `within_ms` how sure it is, to either side. `items` are the numbers of the
+    items taken, `residual_offsets_ms` how far they are from the tick after repair, `outcomes` what
+    the declared policy did (see `timebase.align.Outcome`).
     """
 
+    observed_in: Mapping[str, str] = field(default_factory=dict)
+    within_ms: Mapping[str, float] = field(default_factory=dict)
     items: Mapping[str, int] = field(default_factory=dict)
     residual_offsets_ms: Mapping[str, float] = field(default_factory=dict)
     outcomes: Mapping[str, str] = field(default_factory=dict)
@@ -159,6 +163,8 @@ def _stated(alignment: Alignment) -> dict[str, Any]:
     if alignment is NO_ALIGNMENT:
         return {}
     parts: dict[str, Any] = {
+        "observed_in": alignment.observed_in,
+        "within_ms": alignment.within_ms,
         "items": alignment.items,
         "residual_offsets_ms": alignment.residual_offsets_ms,
         "outcomes": alignment.outcomes,

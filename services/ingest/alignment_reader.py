@@ -48,6 +48,8 @@ class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     feature_dims: dict[str, Sizes]
     pipeline_stage: Name
     trace_id: str
+    observed_in: dict[str, Literal["content", "timestamps", "reference"]] = {}
+    within_ms: dict[str, Annotated[float, msgspec.Meta(ge=0)]] = {}
     items: dict[str, Count] = {}
     residual_offsets_ms: dict[str, float] = {}
     outcomes: dict[str, Literal["taken", "interpolated", "held", "dropped", "refused", "none"]] = {}

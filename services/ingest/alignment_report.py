@@ -38,7 +38,10 @@ class FoundLoss:
 
 @dataclass(slots=True)
 class TrackSummary:
-    """A track over all inputs: offsets are of those ticks at which one was observed."""
+    """A track over all inputs: offsets are of those ticks at which one was observed.
+
+    `observed_in` counts the inputs by what their offset was observed in.
+    """
 
     ticks: int = 0
     observed: int = 0
@@ -47,6 +50,7 @@ class TrackSummary:
     most_ms: float = -math.inf
     mean_ms: float = 0.0
     outcomes: Counter[str] = field(default_factory=Counter)
+    observed_in: Counter[str] = field(default_factory=Counter)
 
     def add(self, offset_ms: float | None, outcome: str | None) -> None:
         self.ticks += 1
@@ -68,6 +72,7 @@ class TrackSummary:
             "most_ms": round(self.most_ms, 3) if seen else None,
             "mean_ms": round(self.mean_ms, 3) if seen else None,
             "outcomes": dict(sorted(self.outcomes.items())),
+            "observed_in": dict(sorted(self.observed_in.items())),
         }
 
 
@@ -111,6 +116,8 @@ def read_report(stream: BinaryIO, *, residual: bool = False) -> Report:
         stage = line.pipeline_stage
         report.stages[stage if len(report.stages) < MAX_TRACKS else "other stages"] += 1
         known = _remember(inputs, line)
+        for track, source in line.observed_in.items():
+            report.track(track).observed_in[source] += 1
         if stage == TICK_STAGE or line.observed_offsets_ms:
             for moment in _moments(line, known, residual=residual):
                 report.track(moment.track).add(moment.offset_ms, line.outcomes.get(moment.track))

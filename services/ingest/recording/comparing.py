@@ -97,6 +97,8 @@ def _require_overlap(reference: ReadTrack, track: ReadTrack) -> None:
     if not (len(reference.times) and len(track.times)):
         return
     first, last = int(reference.times[0]), int(reference.times[-1])
+    if reference.name == "document":  # the last page is the last for as long as anything goes on
+        last = max(last, int(track.times[-1]))
     if not track.rule.periodic and track.rule.gap is Gap.HOLD:
         first -= track.rule.hold_ns  # a page that was shown before still shows
     if int(track.times[-1]) < first or int(track.times[0]) > last:
@@ -112,6 +114,15 @@ def _worst(found: Diagnosis, reference: ReadTrack) -> int:
     ends = [int(reference.times[0]), int(reference.times[-1])] if len(reference.times) else [0]
     moments = [*ends, *(piece.from_ns for piece in found.offsets)]
     return max((abs(found.offset_at(moment) or 0) for moment in moments), default=0)
+
+
+def seen_in(compared: Mapping[str, Compared], reference: ReadTrack) -> dict[str, str]:
+    """By what each track's offset was observed, where it was."""
+    return {
+        name: "reference" if item.track is reference else item.diagnosis.observed_in
+        for name, item in compared.items()
+        if item.diagnosis.observed_in
+    }
 
 
 def suspected(compared: Compared) -> Iterator[SuspectedCause]:

@@ -54,7 +54,7 @@ def cut_samples(reference: ReadTrack, compared: Mapping[str, Compared], every_ns
         FileRefused: `text-too-large`, `corrupt-text`.
         TooLarge: more than MAX_SAMPLES.
     """
-    windows = _windows(reference, every_ns)
+    windows = _windows(reference, compared, every_ns)
     texts = _texts_by_window(compared, windows)
     frames = compared["video"].track.frames if "video" in compared else {}
     sound = compared.get("audio")
@@ -65,13 +65,18 @@ def cut_samples(reference: ReadTrack, compared: Mapping[str, Compared], every_ns
     return [cut for cut in cuts if not cut.empty]
 
 
-def _windows(reference: ReadTrack, every_ns: int) -> list[tuple[int, int]]:
-    """Whole windows over the reference, one at least; of a document one for each page."""
+def _windows(
+    reference: ReadTrack, compared: Mapping[str, Compared], every_ns: int
+) -> list[tuple[int, int]]:
+    """Whole windows over the reference, one at least; of a document one for each page, the last of
+    which lasts as long as anything."""
     if not len(reference.times):
         return []
     if reference.name == "document":
         pages = np.unique(reference.times).tolist()
-        return [(start, end) for start, end in zip(pages, [*pages[1:], pages[-1] + 1], strict=True)]
+        times = [item.track.times for item in compared.values() if len(item.track.times)]
+        end = max(int(item[-1]) for item in times) + 1
+        return list(zip(pages, [*pages[1:], end], strict=True))
     first = int(reference.times[0])
     span = int(reference.times[-1]) - first + (reference.period_ns or 1)
     count = max(1, span // every_ns)

@@ -20,6 +20,7 @@ from services.ingest.recording.comparing import (
     compare,
     reference_of,
     require_possible,
+    seen_in,
     suspected,
 )
 from services.ingest.recording.plan import IngestPlan
@@ -63,7 +64,8 @@ def take_recording(folder: Path, row: Row, studio: Studio) -> list[Sample]:
         reference = reference_of(tracks)
         started_ns = studio.clock.monotonic_ns()
         compared = compare(tracks, studio.plan)
-        _tell(row, compared, studio, (studio.clock.monotonic_ns() - started_ns) / NS_PER_MS)
+        spent_ms = (studio.clock.monotonic_ns() - started_ns) / NS_PER_MS
+        _tell(row, reference, compared, studio, spent_ms)
         with _explained("recording"):
             write_ticks(
                 row.id, reference, compared, writer=studio.writer("align"), clock=studio.clock
@@ -96,12 +98,29 @@ def _open_all(
             name = f"{row.id}, {source.name}"
             file = files.enter_context(MediaFile.adopt(descriptor, name=name, limit_bytes=bound))
             form = Form(
-                shrink_to_px=MAX_SIDE_PX, audio="samples", page_times_ms=source.page_times_ms
+                shrink_to_px=MAX_SIDE_PX,
+                audio="samples",
+                page_times_ms=source.page_times_ms or _turned(row, studio),
             )
             tracks = studio.decoders.open_tracks(file, source.name, form)
         yield source, tracks[0]
         if source.name == "video" and len(tracks) > 1 and "audio" not in named:
             yield TrackSource("audio", source.file), tracks[1]
+
+
+def _turned(row: Row, studio: Studio) -> tuple[float, ...]:
+    """The pages of a document alone are a sample each, whenever they were shown."""
+    if [source.name for source in row.tracks] != ["document"]:
+        return ()
+    every_ms = studio.plan.settings.sample_every_ms
+    return tuple(page * every_ms for page in range(studio.decoders.limits.pages))
+
+
+def _captured_ms(row: Row, at_ms: float) -> float | None:
+    """When a sample was taken; a document of which nobody says when it was shown has one time."""
+    if [(source.name, source.page_times_ms) for source in row.tracks] == [("document", ())]:
+        return row.captured_ms
+    return (row.captured_ms or 0.0) + at_ms
 
 
 def _read(
@@ -127,7 +146,13 @@ def _read(
     return read
 
 
-def _tell(row: Row, compared: Mapping[str, Compared], studio: Studio, spent_ms: float) -> None:
+def _tell(
+    row: Row,
+    reference: ReadTrack,
+    compared: Mapping[str, Compared],
+    studio: Studio,
+    spent_ms: float,
+) -> None:
     writer = studio.writer("observe")
     if writer is None:
         return
@@ -136,6 +161,12 @@ def _tell(row: Row, compared: Mapping[str, Compared], studio: Studio, spent_ms: 
         processing_ms=spent_ms,
         feature_dims={name: item.track.dims for name, item in compared.items()},
         alignment=Alignment(
+            observed_in=seen_in(compared, reference),
+            within_ms={
+                name: to_ms(item.diagnosis.within_ns)
+                for name, item in compared.items()
+                if item.diagnosis.within_ns is not None and item.track is not reference
+            },
             tolerances_ms={
                 name: to_ms(item.track.rule.tolerance_ns) for name, item in compared.items()
             },
@@ -160,8 +191,7 @@ def _store(row: Row, cut: Cut, compared: Mapping[str, Compared], studio: Studio)
         spent = (studio.clock.monotonic_ns() - started_ns) / NS_PER_MS
         writer.record(sample_id, processing_ms=spent, aligned_ts_ms=at_ms,
                       feature_dims={"audio": features.shape})  # fmt: skip
-    base_ms = row.captured_ms or 0.0
-    return Sample(sample_id, media, row.tags, base_ms + at_ms)
+    return Sample(sample_id, media, row.tags, _captured_ms(row, at_ms))
 
 
 def _dims(cut: Cut, media: tuple[Media, ...]) -> dict[str, tuple[int, ...]]:

@@ -126,7 +126,7 @@ def test_offsets_are_summed_up_by_track() -> None:
     summary = found.tracks["audio"].document()
     assert summary == {
         "ticks": 3, "observed": 2, "lost": 1, "least_ms": -10.0, "most_ms": 20.0, "mean_ms": 5.0,
-        "outcomes": {"dropped": 1},
+        "outcomes": {"dropped": 1}, "observed_in": {},
     }  # fmt: skip
 
 

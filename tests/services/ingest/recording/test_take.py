@@ -314,3 +314,21 @@ def test_samples_are_as_far_apart_as_declared(tmp_path: Path) -> None:
     plan = IngestPlan(IngestSettings(sample_every_ms=250))
     samples = take(tmp_path, {"video": "a.mp4"}, plan).dataset.samples
     assert [sample.captured_ms for sample in samples] == [250 * at for at in range(12)]
+
+
+def test_a_document_that_nobody_timed_gives_its_pages_one_by_one(tmp_path: Path) -> None:
+    pages = [draw_page([(60, 80, text)]) for text in ("FIRST PAGE", "SECOND PAGE")]
+    scan_to_pdf(tmp_path / "a.pdf", pages)
+    taken = take(tmp_path, {"document": "a.pdf"})
+    assert [sample.id for sample in taken.dataset.samples] == ["clip.00000", "clip.00001"]
+    assert [sample.captured_ms for sample in taken.dataset.samples] == [None, None]
+
+
+def test_what_is_said_after_the_last_page_belongs_to_it(tmp_path: Path) -> None:
+    scan_to_pdf(tmp_path / "a.pdf", [draw_page([(60, 80, "ONLY PAGE")])])
+    chat(tmp_path / "chat.jsonl", [500.0, 2500.0])
+    taken = take(tmp_path, {"document": "a.pdf", "events": "chat.jsonl"})
+    (sample,) = taken.dataset.samples
+    text = sample.find("text")
+    assert text
+    assert taken.store.get(text.digest).decode() == "ONLY PAGE\nevent 0\nevent 1"

@@ -30,12 +30,12 @@ def video_of(rng: np.random.Generator, moments_s: Course, sizes: Course, span_s:
 
 
 def audio_of(rng: np.random.Generator, moments_s: Course, sizes: Course, span_s: float) -> Activity:
-    """Levels in dB, 100 a second: noise, and an attack with decay at each moment."""
+    """Levels of 10 ms each in dB: noise, and an attack with decay at each moment."""
     times = np.arange(int(span_s * 100)) / 100
     levels = -50 + rng.normal(0, 1, len(times))
     for moment, size in zip(moments_s, sizes, strict=True):
-        first = max(0, int(np.ceil(moment * 100 - 1e-6)))
-        after = times[first:] - moment
+        first = max(0, int(moment * 100 + 1e-6))
+        after = np.maximum(times[first:] - moment, 0)
         levels[first:] = np.maximum(levels[first:], -50 + 20 * size * np.exp(-after / 0.3))
     stamps = np.rint((times + 0.005) * 1e9).astype(np.int64)
     return Activity(stamps, rise(levels, stamps))
