@@ -22,12 +22,15 @@ import pytest
 from flows.serve import EXIT_CANNOT_START, parse_options, read_token, write_state
 from infra.builds.folder import FolderQueue
 from infra.clocks import SystemClock
+from infra.keys.secret import open_secret
 from infra.local_target.overlay import placing
+from infra.windows import WindowFolder
 from services.engines.profiles.records import read_windows
 from tests.services.gateway.conftest import until
 from tests.services.gateway.real import Real, make_real
 from tests.services.gateway.toy import COLOURS, SERVICE, picture
 from validators.contracts.errors import BadInput, Refused
+from validators.drift.window_file import read_window
 
 TOKEN = "a-token-for-this-test-only"
 
@@ -339,3 +342,43 @@ def test_options_that_mean_nothing_are_exit_code_2(more: list[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         parse_options([*REQUIRED, *more])
     assert caught.value.code == EXIT_CANNOT_START
+
+
+@pytest.mark.slow
+async def test_two_processes_record_and_a_kill_leaves_whole_windows(
+    real: Real, tmp_path: Path
+) -> None:
+    windows, key = tmp_path / "windows", tmp_path / "windows.key"
+    options = (
+        "--bundle", str(real.path), "--name", "r1", "--queue-rows", "500",
+        "--windows", str(windows), "--windows-key", str(key), "--windows-every-s", "0.05",
+    )  # fmt: skip
+
+    def written() -> int:
+        return len(list(windows.rglob("*.window")))
+
+    async def ask(url: str, count: int) -> None:
+        async with httpx.AsyncClient(base_url=url, timeout=60) as client:
+            for _ in range(count):
+                assert (await send(client, "red")).status_code == 200
+
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    done = False
+    with pytest.raises(AssertionError):  # one of them is killed: no clean end
+        async with (
+            running(tmp_path / "two", real.trusted, *options) as killed,
+            running(tmp_path / "one", real.trusted, *options) as kept,
+        ):
+            await asyncio.gather(ask(kept["rest_url"], 70), ask(killed["rest_url"], 70))
+            await until(lambda: written() >= 2)
+            killed["process"].kill()
+            await ask(kept["rest_url"], 10)
+            done = True
+    assert done
+    folder = WindowFolder(windows / SERVICE, SERVICE, open_secret(key), SystemClock())
+    found = [read_window(folder.read(entry)) for entry in folder.entries()]
+    assert {entry.bundle for entry in folder.entries()} == {real.digest}
+    rows = sum(window.rows for window in found)
+    assert 80 <= rows <= 150, "all of the one that ended, and what the other had written"
+    assert len({window.embeddings["image"].origin for window in found}) == 1

@@ -50,8 +50,12 @@ def ask(url: str, project: Project, change: Callable[[str, str], bytes] | None =
 
 
 def await_windows(stage: Stage, count: int) -> None:
+    await_windows_of(stage, SERVICE, count)
+
+
+def await_windows_of(stage: Stage, service: str, count: int) -> None:
     for _ in range(600):
-        if len(list((stage.home / "windows" / SERVICE).rglob("*.window"))) >= count:
+        if len(list((stage.home / "windows" / service).rglob("*.window"))) >= count:
             return
         time.sleep(0.1)
     raise AssertionError("no window was written")

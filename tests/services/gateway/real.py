@@ -43,6 +43,7 @@ from validators.contracts.pipeline import (
 )
 from validators.contracts.slo import Slo, SloClass
 from validators.contracts.tensors import DType, Meaning, TensorSpec
+from validators.watch.plan import ASSET, RecordingPlan
 
 CONTRACT = EncoderContract(
     name="image",
@@ -120,6 +121,7 @@ def make_real(folder: Path, backend: str, *, top_k: int = 1) -> Real:
         "catalogue-origins.json": canonical_json(
             {"image": VectorOrigin(encoder_fingerprint(CONTRACT, onnx), manifest.engine)}
         ),
+        ASSET: canonical_json(RecordingPlan(share=1.0)),  # heeded where a gateway is told to
     }
     nothing = digest_bytes(b"")
     bundle = Bundle(
