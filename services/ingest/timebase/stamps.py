@@ -144,11 +144,12 @@ def _holes(ordered: Times, steps: Times, period_ns: int) -> list[Hole]:
     for index in at.tolist():
         after = int(np.searchsorted(ends, index + 1))
         until = int(ends[after]) if after < len(ends) else len(steps)
-        late = until - index - 1
+        missing = max(1, round(int(steps[index]) / period_ns) - 1)
+        together = until - index
         holes.append(Hole(
             from_ns=int(ordered[index]) + period_ns,
             until_ns=int(ordered[index + 1]),
-            missing=max(1, round(int(steps[index]) / period_ns) - 1),
-            late=late if late >= BURST_ITEMS - 1 else 0,
+            missing=missing,
+            late=min(together, missing) if together >= BURST_ITEMS else 0,
         ))  # fmt: skip
     return holes

@@ -332,3 +332,32 @@ def test_what_is_said_after_the_last_page_belongs_to_it(tmp_path: Path) -> None:
     text = sample.find("text")
     assert text
     assert taken.store.get(text.digest).decode() == "ONLY PAGE\nevent 0\nevent 1"
+
+
+@pytest.mark.slow
+def test_a_clock_that_runs_slow_is_named_with_its_rate_and_followed(tmp_path: Path) -> None:
+    at_s = moments(150, seed=4)
+    film(tmp_path / "a.mp4", 150, at_s=at_s, size=(64, 48))
+    drifting = clicks(151, at_s, lag_s=lambda at: at * 800e-6)
+    (tmp_path / "a.wav").write_bytes(wav(drifting))
+    taken = take(tmp_path, {"video": "a.mp4", "audio": "a.wav"})
+    (found,) = taken.report.losses
+    assert (found.loss.track, found.code) == ("audio", "clock-rate")
+    assert dict(found.evidence)["ppm"] == pytest.approx(-800, abs=120)
+    assert found.loss.from_ms == pytest.approx(40 / 800e-6, abs=12_000)
+    assert found.loss.worst_ms == pytest.approx(-120, abs=12)
+    assert found.loss.repaired
+
+
+def test_readings_that_were_held_up_and_came_at_once_are_a_burst(tmp_path: Path) -> None:
+    film(tmp_path / "a.mp4", 6)
+    times = [10.0 * number for number in range(600)]
+    times[200:230] = [2290 + 0.1 * number for number in range(30)]
+    lines = [json.dumps({"ts": ts, "values": {"x": 1.0}}) for ts in times]
+    (tmp_path / "imu.jsonl").write_text("\n".join(lines) + "\n")
+    taken = take(tmp_path, {"video": "a.mp4", "sensors": "imu.jsonl"})
+    (found,) = taken.report.losses
+    assert (found.loss.track, found.loss.kind, found.code) == ("sensors", "gap", "burst")
+    assert dict(found.evidence) == {"missing": 29, "late": 29}
+    assert found.loss.from_ms == pytest.approx(2000, abs=40)
+    assert found.loss.until_ms == pytest.approx(2290, abs=40)
