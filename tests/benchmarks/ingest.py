@@ -27,6 +27,9 @@ import psutil
 from scipy import stats
 
 from services.ingest.timebase.correlation import observe
+from services.ingest.timebase.course import Drift, follow
+from services.ingest.timebase.rule import TARGETS
+from services.ingest.timebase.ticks import to_ns
 from tests.benchmarks.ingest_media import write_recording, write_scan
 from tests.benchmarks.result import Machine, Options, Result
 from tests.services.ingest.recording.films import manifest
@@ -41,6 +44,7 @@ PAGES = 6
 NULL_PAIRS = 3000
 KNOWN_PAIRS = 200
 SPAN_S = 30
+STEADY_PAIRS, STEADY_S = 500, 120
 HALF_FRAME_NS = 16_666_667
 _POLL_S = 0.1
 
@@ -62,10 +66,11 @@ def run(options: Options) -> Result:
         ratios["peak_memory_mb"].append(row["peak_mb"])
     found = {name: statistics.median(values) for name, values in ratios.items()}
     found["peak_memory_mb"] = max(ratios["peak_memory_mb"])
-    known, unrelated = _known_pairs(), _unrelated_pairs()
-    rows += [*known, unrelated]
+    known, unrelated, steady = _known_pairs(), _unrelated_pairs(), _steady_pairs()
+    rows += [*known, unrelated, steady]
     found["false_alarm_share"] = unrelated["told"] / unrelated["pairs"]
     found["false_alarm_upper_bound"] = unrelated["high"]
+    found["false_loss_share"] = steady["told"] / steady["pairs"]
     found["offset_error_ms"] = max(row["median_error_ms"] for row in known)
     notes = (
         "realtime is by wall time; by processor time it is the media's seconds for one core",
@@ -158,6 +163,24 @@ def _known(lag_ms: int) -> dict[str, Any]:
         "worst_error_ms": round(float(np.max(np.abs(errors))), 1),
         "covered_share": round(covered / len(errors), 3),
     }
+
+
+def _steady_pairs() -> dict[str, Any]:
+    """Tracks that are in step all along: those that are told a step, a drift or a loss."""
+    tolerance_ns = to_ns(TARGETS["audio"].tolerance_ms)
+    told = 0
+    for seed in range(STEADY_PAIRS):
+        found = follow(*courses(scene(seed, STEADY_S), STEADY_S), resolution_ns=HALF_FRAME_NS)
+        told += (
+            isinstance(found, Drift)
+            or len(found) > 1
+            or any(abs(item.seen.offset_ns) > tolerance_ns for item in found)
+        )
+    interval = stats.binomtest(told, STEADY_PAIRS).proportion_ci(0.95, "wilson")
+    return {
+        "what": f"in step for {STEADY_S} s", "pairs": STEADY_PAIRS, "told": told,
+        "low": round(float(interval.low), 5), "high": round(float(interval.high), 5),
+    }  # fmt: skip
 
 
 def _unrelated_pairs() -> dict[str, Any]:
