@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Self
 
 import soundfile
 
@@ -20,7 +17,6 @@ from services.ingest.alignment_log import AlignmentEvent, AlignmentLog
 from services.ingest.enclosure import FileRefused, read_inside
 from services.ingest.manifest import MANIFEST_NAME, Row, read_rows
 from services.ingest.measures import Measures, measure_audio, measure_image, measure_text
-from services.ingest.media.isolated import Decoders
 from services.ingest.normalise import (
     EmptyMedium,
     normalise_text,
@@ -30,7 +26,7 @@ from services.ingest.normalise import (
     write_wav,
 )
 from services.ingest.recording.plan import IngestPlan
-from services.ingest.recording.take import Studio, take_recording
+from services.ingest.recording.recorder import Recorder
 from services.preprocess.media import (
     MAX_AUDIO_BYTES,
     MAX_IMAGE_BYTES,
@@ -92,9 +88,12 @@ def ingest_folder(
         )
     samples: dict[str, Sample] = {}
     unreadable: list[Unreadable] = []
-    with manifest.open("rb") as stream, Recorder(
-        folder, quarantine, journal, plan or IngestPlan(), spool
-    ) as recorder:  # fmt: skip
+    recorder = Recorder(
+        folder, quarantine, plan=plan, spool=spool,
+        log=journal.log if journal else None, clock=journal.clock if journal else None,
+        trace_id=journal.trace_id if journal else "",
+    )  # fmt: skip
+    with manifest.open("rb") as stream, recorder:
         for row in read_rows(stream):
             outcome = _outcome(folder, row, quarantine, journal, recorder)
             if isinstance(outcome, Unreadable):
@@ -108,60 +107,6 @@ def ingest_folder(
         tuple(sample for _, sample in sorted(samples.items())),
         tuple(sorted(unreadable, key=lambda row: (row.id, row.detail))),
     )
-
-
-class Recorder:
-    """Takes the recordings of a folder. Its decoders are started for the first one."""
-
-    def __init__(
-        self,
-        folder: Path,
-        quarantine: ObjectStore,
-        journal: Journal | None,
-        plan: IngestPlan,
-        spool: Path | None,
-    ) -> None:
-        self._folder = folder
-        self._quarantine = quarantine
-        self._journal = journal
-        self._plan = plan
-        self._spool = spool
-        self._stack = ExitStack()
-        self._studio: Studio | None = None
-
-    def take(self, row: Row) -> list[Sample] | Unreadable:
-        if self._studio is None:
-            self._studio = self._open()
-        try:
-            return take_recording(self._folder, row, self._studio)
-        except FileRefused as refusal:
-            return Unreadable(row.id, refusal.reason, f"line {row.line}: {refusal.what}")
-
-    def _open(self) -> Studio:
-        spool = Path(self._stack.enter_context(TemporaryDirectory(dir=self._spool, prefix="raw-")))
-        decoders = self._stack.enter_context(Decoders(spool))
-        journal = self._journal
-        return Studio(
-            decoders, spool, self._quarantine, self._plan,
-            journal.clock if journal else _Still(), journal.log if journal else None,
-            journal.trace_id if journal else "",
-        )  # fmt: skip
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-
-class _Still:
-    """The clock of an ingest that nobody times."""
-
-    def monotonic_ns(self) -> int:
-        return 0
-
-    def wall_ns(self) -> int:
-        return 0
 
 
 def _outcome(
