@@ -31,8 +31,9 @@ def show_look(document: Document) -> None:
     console.print(f"outcome     [{COLOURS[outcome]}]{outcome}[/]")
     verdicts = list(plain(look["verdicts"]))  # type: ignore[call-overload]
     show_findings([finding for verdict in verdicts for finding in verdict["findings"]])
+    said = {finding["remedy"] for verdict in verdicts for finding in verdict["findings"]}
     for item in plain(list(look.get("explanations", ()))):  # type: ignore[attr-defined]
-        for sentence in item["sentences"]:
+        for sentence in [text for text in item["sentences"] if text not in said]:
             console.print(f"  {escape(sentence)}", soft_wrap=True)
     _show_figures(verdicts[0])
 

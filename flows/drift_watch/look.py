@@ -61,6 +61,7 @@ class _Look:
 
     def __init__(self, watched: Watched, report: Report) -> None:
         self._watched, self._report = watched, report
+        self._now_ms = watched.now_ms  # one time a look: what begins in it is told at that time
         self._state, self._recovered = recover_state(watched.state_file, watched.service)
         self._told: list[Told] = []
         self._findings: list[Finding] = []
@@ -90,7 +91,7 @@ class _Look:
         state, bundle = self._state, self._watched.version.bundle
         if state.champion == bundle:
             return
-        alarm, told = replaced(state.alarm, self._watched.now_ms)
+        alarm, told = replaced(state.alarm, self._now_ms)
         before = state.alarm
         self._state = replace(state, champion=bundle, alarm=alarm, taken=(), features=())
         self._tell(told, before, [], "another version serves")
@@ -121,7 +122,7 @@ class _Look:
         self._looks.append(made)
         self._findings += [item for verdict in made.verdicts for item in verdict.findings]
         state = keep_look(watched.workspace, state, made)
-        alarm, told = judged(state.alarm, made.outcome, watched.rule, watched.now_ms)
+        alarm, told = judged(state.alarm, made.outcome, watched.rule, self._now_ms)
         before = state.alarm
         state = replace(
             with_features(state, made.verdicts[0], made.at_ms),
@@ -154,8 +155,8 @@ class _Look:
 
     def _remind(self) -> None:
         watched, before = self._watched, self._state.alarm
-        alarm, told = looked(before, watched.rule, watched.now_ms)
-        self._state = replace(self._state, alarm=alarm, looked_ms=watched.now_ms)
+        alarm, told = looked(before, watched.rule, self._now_ms)
+        self._state = replace(self._state, alarm=alarm, looked_ms=self._now_ms)
         drifted = [item.name for item in self._state.features if item.drifted]
         self._tell(told, before, drifted)
 
@@ -167,7 +168,7 @@ class _Look:
             return
         watched, state = self._watched, self._state
         change = Change(watched.service, told, before, state.alarm, watched.rule, drifted, reason)
-        alert = make_alert(change, watched.now_ms)
+        alert = make_alert(change, self._now_ms)
         began = told is Told.BEGAN
         self._state = replace(state, pending=(*state.pending, alert), alarms=state.alarms + began)
         self._told.append(told)

@@ -12,6 +12,7 @@ from validators.watch.alarm import AlarmState
 STATE_FORMAT = 1
 MAX_FEATURES = 64
 MAX_LOOKS = 200
+_ABSENCE = "absence."  # how many rows lack a column is not judged of live traffic
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def with_features(state: WatchState, verdict: Verdict, at_ms: int) -> WatchState
     found = {item.name: item for item in state.features}
     for name, effect in metrics.items():
         feature = name.removeprefix("effect.")
-        if feature != name:
+        if feature != name and not feature.startswith(_ABSENCE):
             p_value = metrics.get(f"p.{feature}", 1.0)
             found[feature] = FeatureState(feature, effect, p_value, feature in drifted, at_ms)
     kept = sorted(found.values(), key=lambda item: (not item.drifted, -item.effect, item.name))

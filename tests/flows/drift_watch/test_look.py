@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -16,9 +17,11 @@ from flows.drift_watch.places import read_state
 from flows.drift_watch.report import add_report
 from flows.drift_watch.watched import Watched
 from flows.locks import exclusive
+from infra.alerts.events import event_document
 from infra.alerts.outbox import Outbox
 from infra.workspaces.evidently import ReportWorkspace
 from tests.flows.drift_watch.shop import Shop
+from tests.infra.manual_clock import ManualClock
 from tests.services.gateway.toy import SERVICE
 from validators.contracts.digest import digest_bytes, short
 from validators.contracts.errors import Conflict, DiskFull, Unavailable
@@ -324,3 +327,22 @@ def test_a_judged_window_has_an_evidently_report_without_its_rows(shop: Shop) ->
     assert b"image.brightness" in stored
     values = window.descriptors["image.brightness"].values
     assert not [value for value in values if repr(float(value)).encode() in stored]
+
+
+def test_an_alarm_that_begins_is_no_reminder_to_the_orchestrator(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Time goes on during a look: the first message is told when the alarm began all the same."""
+    wall_ns = type(shop.clock).wall_ns
+
+    def passing(clock: ManualClock) -> int:
+        clock.advance(0.003)
+        return wall_ns(clock)
+
+    monkeypatch.setattr(type(shop.clock), "wall_ns", passing)
+    for _ in range(2):
+        shop.record(shop.draw(60, shift=2))
+        shop.look()
+    shop.look(120)
+    reminders = [cast(dict[str, str], event_document(a)["resource"]) for a in shop.sink.told]
+    assert [item["modalgate.reminder"] for item in reminders] == ["false", "true"]
