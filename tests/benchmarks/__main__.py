@@ -13,7 +13,7 @@ from tests.benchmarks.result import Options, Result
 
 NAMES = (
     "release", "reference", "backends", "profiles", "shape-storm", "precision", "compat", "epsilon",
-    "adapters", "ingest",
+    "adapters", "ingest", "drift-power", "drift-speed",
 )  # fmt: skip
 PEERS: tuple[str, ...] = ()
 """Environments that `make bench-peers` makes; none of the benchmarks so far has a peer."""

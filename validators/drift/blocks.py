@@ -58,7 +58,7 @@ class Measured:
     A block that only adds power to another one of its subject has effect 0.
     """
 
-    statistics: Floats
+    statistics: Matrix
     effect: float
 
 
@@ -110,15 +110,15 @@ def absence_block(subject: str, present: Bools) -> Block:
     return Block(subject, Kind.ABSENCE, "means", features, np.ones(len(present), np.bool_))
 
 
-def differences(block: Block, memberships: Matrix) -> Floats:
+def differences(block: Block, memberships: Matrix) -> Matrix:
     """[k, q]: the mean of the current window minus that of the reference, by labelling [k, n]."""
     there = block.present.astype(np.float32)
-    inside, total = memberships @ there, float(there.sum())
-    sums = memberships @ block.features
-    whole = block.features.sum(axis=0, dtype=np.float64)
-    one = sums / np.maximum(inside, 1)[:, None]
-    other = (whole - sums) / np.maximum(total - inside, 1)[:, None]
-    return np.asarray(one - other, np.float64)
+    inside = memberships @ there
+    outside = np.maximum(np.float32(there.sum()) - inside, 1)[:, None]
+    moved = memberships @ block.features
+    moved *= 1 / np.maximum(inside, 1)[:, None] + 1 / outside
+    moved -= block.features.sum(axis=0, dtype=np.float64).astype(np.float32) / outside
+    return moved
 
 
 def measure(block: Block, memberships: Matrix) -> Measured:
@@ -136,15 +136,15 @@ def measure(block: Block, memberships: Matrix) -> Measured:
     return _means(block, moved)
 
 
-def _steps(moved: Floats, pooled: Floats) -> Measured:
+def _steps(moved: Matrix, pooled: Floats) -> Measured:
     """Kolmogorov-Smirnov and Anderson-Darling: the middle and the tails."""
     steps, level = np.cumsum(moved, axis=1), np.cumsum(pooled)
     largest = np.abs(steps).max(axis=1)
-    weight = pooled / np.maximum(level * (1 - level), 1e-3)
+    weight = (pooled / np.maximum(level * (1 - level), 1e-3)).astype(np.float32)
     return Measured(np.stack([largest, steps**2 @ weight]), float(largest[0]))
 
 
-def _shares(moved: Floats, pooled: Floats) -> Measured:
+def _shares(moved: Matrix, pooled: Floats) -> Measured:
     """Total variation and chi-square: common and rare categories."""
     variation = np.abs(moved).sum(axis=1) / 2
     chance = float(variation[1:].mean()) if len(variation) > 1 else 0.0
@@ -175,8 +175,8 @@ def estimate_misfits(block: Block, current: npt.NDArray[np.bool_]) -> Estimate:
     return Estimate(float(value), float(low), float(high))
 
 
-def _means(block: Block, moved: Floats) -> Measured:
-    squared = np.sum(moved**2, axis=1)
+def _means(block: Block, moved: Matrix) -> Measured:
+    squared = np.einsum("kq,kq->k", moved, moved)
     if block.kind is Kind.PAIRS:
         return Measured(squared[None, :], 0.0)
     if block.kind is Kind.ABSENCE:
@@ -184,7 +184,7 @@ def _means(block: Block, moved: Floats) -> Measured:
     return Measured(squared[None, :], _separation(block, moved, squared))
 
 
-def _separation(block: Block, moved: Floats, squared: Floats) -> float:
+def _separation(block: Block, moved: Matrix, squared: Matrix) -> float:
     """How much better than chance the direction of the difference tells the windows apart.
 
     The distance of the two means along it, in units of the spread along it, both without what

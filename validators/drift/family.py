@@ -19,7 +19,8 @@ from scipy import special
 
 Floats = npt.NDArray[np.float64]
 
-_TOLERANCE = 1e-9
+_TOLERANCE = 1e-4
+"""Labellings that tie, but for rounding of their statistics, count as reaching each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +31,17 @@ class Tested:
     adjusted: float
 
 
-def tail_scores(statistics: Floats) -> Floats:
+def tail_scores(statistics: npt.ArrayLike) -> Floats:
     """[k]: minus the logarithm of the upper tail, by a gamma with these three moments.
 
     By the cube root that makes a gamma variate normal (Wilson and Hilferty, 1931). 0
     throughout where the statistic never varies.
     """
-    spread = float(statistics.std())
-    if spread <= 1e-12 * max(1e-12, float(np.abs(statistics).max())):
-        return np.zeros(len(statistics))
-    standard = (statistics - statistics.mean()) / spread
+    values = np.asarray(statistics, np.float64)
+    spread = float(values.std())
+    if spread <= 1e-6 * max(1e-12, float(np.abs(values).max())):
+        return np.zeros(len(values))
+    standard = (values - values.mean()) / spread
     skew = max(float(np.mean(standard**3)), 0.05)
     shape = 4 / skew**2
     ratio = np.maximum(1 + standard / np.sqrt(shape), 0)  # gamma variate over its mean
@@ -67,8 +69,8 @@ def judge_family(scores: Sequence[Floats]) -> list[Tested]:
 
 
 def permutations_for(rate: float) -> int:
-    """Enough labellings for the least p-value to lie at a quarter of the rate."""
-    return max(399, int(np.ceil(4 / rate)) - 1)
+    """Enough labellings for the least p-value to lie at a third of the rate."""
+    return max(399, int(np.ceil(3 / rate)) - 1)
 
 
 def _shares(table: Floats, observed: Floats) -> Floats:
