@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 
+import numpy as np
+
 from flows.drift_watch.judge import Look, comparable_parts, settings_of
 from flows.drift_watch.watched import Watched
 from validators.contracts.digest import short
@@ -22,7 +24,8 @@ def add_report(watched: Watched, look: Look, window: DriftWindow) -> None:
     home, minimum = watched.workspace.home, settings_of(watched).minimum_samples
     try:
         parts = comparable_parts(watched.reference, window, minimum)
-        report = run_report(*blurred(*parts))
+        with np.errstate(all="ignore"):  # Evidently correlates constant columns, too
+            report = run_report(*blurred(*parts))
         if report is not None:
             folder = ReportWorkspace(home.folder("workspace"), home.folder("watch", "reports"))
             folder.add(watched.service, look.window, report)
