@@ -35,7 +35,7 @@ class DriftSettings:
     """`false_alarm_rate` is per window, over all its features, pairs and slices together.
 
     Effects below the limit of their kind never alarm, however certain they are; `limits` overrides
-    it for single features (see `validators.drift.calibration`). Windows are thinned evenly to
+    it for single features, by their name. Windows are thinned evenly to
     `maximum_samples` before testing.
     """
 
