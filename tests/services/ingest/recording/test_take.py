@@ -18,7 +18,6 @@ from services.ingest.alignment_report import Report, read_report
 from services.ingest.folder import Journal, ingest_folder
 from services.ingest.normalise import read_png, read_wav
 from services.ingest.recording.plan import IngestPlan
-from tests.services.ingest.media.recordings import draw_page, scan_to_pdf
 from tests.services.ingest.recording.films import (
     chat,
     clicks,
@@ -187,76 +186,6 @@ def test_a_track_out_of_step_is_refused_where_the_policy_says_so(shots: Path) ->
     assert len(take(shots, row, wide).dataset.samples) == SECONDS
 
 
-@pytest.mark.parametrize("quiet", ["in the file", "in the manifest"])
-def test_a_late_start_is_a_lag_where_nothing_can_be_heard(tmp_path: Path, quiet: str) -> None:
-    silence = np.zeros(16_000 * 20, np.float32)
-    if quiet == "in the file":
-        film(tmp_path / "a.mkv", 20, sound=silence, late_ms=128)
-        taken = take(tmp_path, {"video": "a.mkv"})
-    else:
-        film(tmp_path / "a.mp4", 20)
-        (tmp_path / "a.wav").write_bytes(wav(silence))
-        taken = take(tmp_path, {"video": "a.mp4", "audio": "a.wav",
-                                "tracks": {"audio": {"start_ms": 128}}})  # fmt: skip
-    (found,) = taken.report.losses
-    assert (found.loss.track, found.code, found.observed_in) == ("audio", "start-offset",
-                                                                 "timestamps")  # fmt: skip
-    assert found.loss.mean_ms == pytest.approx(-128, abs=1)
-    assert found.loss.repaired, "each item was placed at its own time"
-
-
-def test_lost_frames_are_held_dropped_or_refused(tmp_path: Path) -> None:
-    film(tmp_path / "a.mp4", 6, drop=lambda number: 60 <= number < 90)
-    held = take(tmp_path, {"video": "a.mp4"})
-    outcomes = held.report.tracks["video"].outcomes
-    assert outcomes["held"] >= 4
-    assert outcomes["dropped"] >= 20
-    (found,) = held.report.losses
-    assert (found.loss.kind, found.code) == ("gap", "gap")
-    assert dict(found.evidence)["missing"] == 30
-    assert 2000 <= found.loss.from_ms <= 2300
-    refuse = IngestPlan(modalities=(Modality("video", gap=Gap.REFUSE),))
-    (refused,) = take(tmp_path, {"video": "a.mp4"}, refuse).dataset.unreadable
-    assert refused.reason == "video-gap"
-
-
-def test_a_scanned_document_gives_a_sample_for_each_page(tmp_path: Path) -> None:
-    pages = [draw_page([(60, 80, text)]) for text in ("FIRST PAGE", "SECOND PAGE")]
-    scan_to_pdf(tmp_path / "a.pdf", pages)
-    row = {"document": "a.pdf", "tracks": {"document": {"page_times_ms": [0, 4000]}}}
-    taken = take(tmp_path, row)
-    assert [sample.captured_ms for sample in taken.dataset.samples] == [0, 4000]
-    texts = [sample.find("text") for sample in taken.dataset.samples]
-    assert [taken.store.get(item.digest).decode() for item in texts if item] == [
-        "FIRST PAGE", "SECOND PAGE",
-    ]  # fmt: skip
-
-
-def test_a_page_is_in_every_sample_while_it_is_shown(tmp_path: Path) -> None:
-    film(tmp_path / "a.mp4", 6)
-    pages = [draw_page([(60, 80, text)]) for text in ("ALPHA", "BRAVO")]
-    scan_to_pdf(tmp_path / "a.pdf", pages)
-    row = {"video": "a.mp4", "document": "a.pdf",
-           "tracks": {"document": {"page_times_ms": [1500, 3500]}}}  # fmt: skip
-    taken = take(tmp_path, row)
-    texts = [
-        taken.store.get(item.digest).decode() if item else None
-        for item in (sample.find("text") for sample in taken.dataset.samples)
-    ]
-    assert texts == [None, "ALPHA", "ALPHA", "ALPHA\nBRAVO", "BRAVO", "BRAVO"]
-
-
-def test_times_since_1970_are_placed_by_when_the_recording_was_taken(tmp_path: Path) -> None:
-    film(tmp_path / "a.mp4", 4)
-    chat(tmp_path / "chat.jsonl", [1_700_000_000_500.0, 1_700_000_002_100.0])
-    row = {"video": "a.mp4", "events": "chat.jsonl"}
-    taken = take(tmp_path, {**row, "captured_ms": 1_700_000_000_000})
-    with_text = [sample.id for sample in taken.dataset.samples if sample.find("text")]
-    assert with_text == ["clip.00000", "clip.00002"]
-    (refused,) = take(tmp_path, row).dataset.unreadable
-    assert refused.reason == "events-outside-recording"
-
-
 BAD: dict[str, tuple[str, bytes | None]] = {
     "missing-file": ("video", None),
     "empty-video": ("video", b""),
@@ -294,44 +223,11 @@ def test_one_bad_track_spoils_the_whole_recording(tmp_path: Path) -> None:
     assert list(taken.store.objects()) == []
 
 
-def test_impossible_times_are_told_and_refused_where_nothing_may_be_missing(tmp_path: Path) -> None:
-    times = ["2016-12-31T23:59:59.5Z", "2016-12-31T23:59:60.5Z", "2017-01-01T02:00:00+02:00"]
-    lines = [json.dumps({"ts": ts, "values": {"x": 1.0}}) for ts in times]
-    (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n")
-    taken = take(tmp_path, {"sensors": "a.jsonl"})
-    (decode,) = taken.stage("decode")
-    assert decode["anomalies"]["leap-second"] == 1
-    assert decode["anomalies"]["timezone-jump"] == 1
-    (observe,) = taken.stage("observe")
-    assert "impossible" in {cause["code"] for cause in observe["causes"]}
-    refuse = IngestPlan(modalities=(Modality("imu", gap=Gap.REFUSE),))
-    (refused,) = take(tmp_path, {"sensors": "a.jsonl"}, refuse).dataset.unreadable
-    assert refused.reason == "sensors-impossible-times"
-
-
 def test_samples_are_as_far_apart_as_declared(tmp_path: Path) -> None:
     film(tmp_path / "a.mp4", 3)
     plan = IngestPlan(IngestSettings(sample_every_ms=250))
     samples = take(tmp_path, {"video": "a.mp4"}, plan).dataset.samples
     assert [sample.captured_ms for sample in samples] == [250 * at for at in range(12)]
-
-
-def test_a_document_that_nobody_timed_gives_its_pages_one_by_one(tmp_path: Path) -> None:
-    pages = [draw_page([(60, 80, text)]) for text in ("FIRST PAGE", "SECOND PAGE")]
-    scan_to_pdf(tmp_path / "a.pdf", pages)
-    taken = take(tmp_path, {"document": "a.pdf"})
-    assert [sample.id for sample in taken.dataset.samples] == ["clip.00000", "clip.00001"]
-    assert [sample.captured_ms for sample in taken.dataset.samples] == [None, None]
-
-
-def test_what_is_said_after_the_last_page_belongs_to_it(tmp_path: Path) -> None:
-    scan_to_pdf(tmp_path / "a.pdf", [draw_page([(60, 80, "ONLY PAGE")])])
-    chat(tmp_path / "chat.jsonl", [500.0, 2500.0])
-    taken = take(tmp_path, {"document": "a.pdf", "events": "chat.jsonl"})
-    (sample,) = taken.dataset.samples
-    text = sample.find("text")
-    assert text
-    assert taken.store.get(text.digest).decode() == "ONLY PAGE\nevent 0\nevent 1"
 
 
 @pytest.mark.slow
@@ -347,17 +243,3 @@ def test_a_clock_that_runs_slow_is_named_with_its_rate_and_followed(tmp_path: Pa
     assert found.loss.from_ms == pytest.approx(40 / 800e-6, abs=12_000)
     assert found.loss.worst_ms == pytest.approx(-120, abs=12)
     assert found.loss.repaired
-
-
-def test_readings_that_were_held_up_and_came_at_once_are_a_burst(tmp_path: Path) -> None:
-    film(tmp_path / "a.mp4", 6)
-    times = [10.0 * number for number in range(600)]
-    times[200:230] = [2290 + 0.1 * number for number in range(30)]
-    lines = [json.dumps({"ts": ts, "values": {"x": 1.0}}) for ts in times]
-    (tmp_path / "imu.jsonl").write_text("\n".join(lines) + "\n")
-    taken = take(tmp_path, {"video": "a.mp4", "sensors": "imu.jsonl"})
-    (found,) = taken.report.losses
-    assert (found.loss.track, found.loss.kind, found.code) == ("sensors", "gap", "burst")
-    assert dict(found.evidence) == {"missing": 29, "late": 29}
-    assert found.loss.from_ms == pytest.approx(2000, abs=40)
-    assert found.loss.until_ms == pytest.approx(2290, abs=40)
