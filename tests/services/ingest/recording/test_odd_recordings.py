@@ -152,7 +152,7 @@ def test_times_since_1970_are_placed_by_when_the_recording_was_taken(odd: Taken)
 
 
 def test_impossible_times_are_told(odd: Taken) -> None:
-    (decode,) = odd.events("impossible", "decode")
+    _, decode = odd.events("impossible", "decode")
     assert decode["anomalies"]["leap-second"] == 1
     assert decode["anomalies"]["timezone-jump"] == 1
     (observe,) = odd.events("impossible", "observe")
