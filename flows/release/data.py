@@ -35,6 +35,7 @@ from validators.contracts.documents import load
 from validators.contracts.errors import BadInput, Conflict, ModalgateError
 from validators.lineage.gate import LineageSettings, assess_lineage
 from validators.lineage.record import RECORD_FORMAT, DataChain, LineageRecord
+from validators.lineage.settings import MINIMUM_SAMPLES
 from validators.lineage.summary import LineageSummary, summarise
 from validators.privacy.gate import assess_privacy
 from validators.quality.ingest import assess_ingest
@@ -150,7 +151,8 @@ def check_lineage(
     policy = load_policy(gates.privacy_policy)
     done = preprocessing_of(raw, policy)
     settings = LineageSettings(
-        minimum_samples=gates.drift_minimum_samples, false_alarm_rate=gates.drift_false_alarm_rate
+        minimum_samples=min(gates.drift_minimum_samples, MINIMUM_SAMPLES),
+        false_alarm_rate=gates.drift_false_alarm_rate,
     )
     release.gate(
         assess_lineage(

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from validators.contracts.verdict import Outcome
 from validators.lineage.tags import REQUIRED_TAGS
 
+MINIMUM_SAMPLES = 30
+"""Counts of tags need no more; vectors may: what drift asks for beyond it is not asked here."""
+
 
 @dataclass(frozen=True, slots=True)
 class LineageSettings:
@@ -22,7 +25,7 @@ class LineageSettings:
     brightness_shift: float = 0.2  # share of the reference's mean
     brightness_z: float = 2.0  # standard errors that a shift of all pictures must exceed
     slice_pictures: int = 10  # a slice with fewer on either side is not judged
-    minimum_samples: int = 30
+    minimum_samples: int = MINIMUM_SAMPLES
     false_alarm_rate: float = 0.01
     shift_effect: float = 0.1  # total variation beyond chance: share of samples
     shift_outcome: Outcome = Outcome.WARN
