@@ -54,6 +54,8 @@ def embedded_orchestrator() -> Iterator[str | None]:
         except subprocess.TimeoutExpired:
             child.kill()
             child.wait()
+        if child.stdout is not None:
+            child.stdout.close()
 
 
 def _await_start(child: subprocess.Popen[bytes]) -> str:

@@ -128,8 +128,9 @@ def test_schedules_are_set_up_twice_as_once_run_by_a_worker_and_taken_away(
     alarming: Stage, orchestrator: str
 ) -> None:
     before = len(completed(orchestrator, "drift_watch"))
+    schedule = ("drift", "schedule", SERVICE, "--json")
     for _ in range(2):
-        made = alarming.cli("drift", "schedule", SERVICE, "--json", PREFECT_API_URL=orchestrator)
+        made = alarming.command(*schedule, PREFECT_API_URL=orchestrator)
         assert made.code == 0, made.stdout + made.stderr
     name = f"modalgate-drift-{SERVICE}"
     assert [item["name"] for item in automations(orchestrator)].count(name) == 1
@@ -155,9 +156,7 @@ def test_schedules_are_set_up_twice_as_once_run_by_a_worker_and_taken_away(
         assert started.status_code == 201, started.text
         await_that(lambda: len(completed(orchestrator, "drift_watch")) > before, process)
         await_that(lambda: asked(alarming) == ["request-review"], process)
-    gone = alarming.cli(
-        "drift", "schedule", SERVICE, "--remove", "--json", PREFECT_API_URL=orchestrator
-    )
+    gone = alarming.command(*schedule, "--remove", PREFECT_API_URL=orchestrator)
     assert gone.code == 0, gone.stdout + gone.stderr
     assert name not in [item["name"] for item in automations(orchestrator)]
 
