@@ -147,7 +147,7 @@ def test_schedules_are_set_up_twice_as_once_run_by_a_worker_and_taken_away(
     with running(alarming, orchestrator, *worker) as process:
         (watch,) = [
             item for item in found
-            if item["name"] == f"drift-{SERVICE}" and "drift_watch" in item["entrypoint"]
+            if item["name"] == f"drift-{SERVICE}" and item["entrypoint"].endswith(":drift_watch")
         ]  # fmt: skip
         started = httpx.post(
             f"{orchestrator}/deployments/{watch['id']}/create_flow_run",

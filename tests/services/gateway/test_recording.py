@@ -288,6 +288,7 @@ def test_a_clock_that_goes_back_makes_no_window_of_negative_length(
     assert read_window(write_window(live.window)).rows == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("side", "share"), [(16, 1.0), (800, 0.1), (800, 1.0)])
 async def test_recording_adds_little_to_a_request(
     start_gateway: StartGateway, tmp_path: Path, side: int, share: float
