@@ -21,6 +21,7 @@ from validators.drift.columns import Categories
 from validators.drift.window import DriftWindow
 
 Floats = npt.NDArray[np.float64]
+Vectors = npt.NDArray[np.float32]
 
 SMALL = 1000
 """Evidently's own border: fewer reference rows are tested, more are measured by a distance."""
@@ -113,7 +114,7 @@ def classifier_p_value(
     return reached / (1 + permutations)
 
 
-def exact_mmd(reference: Floats, current: Floats, seed: int, permutations: int = 100) -> float:
+def exact_mmd(reference: Vectors, current: Vectors, seed: int, permutations: int = 100) -> float:
     """The p-value of an unbiased MMD with the whole kernel matrix, permuted, as alibi-detect's.
 
     Gaussian, its bandwidth the median distance; 100 permutations are alibi-detect's default.

@@ -50,7 +50,6 @@ def run(options: Options) -> Result:
         false_alarms = list(_false_alarms(pool))
         embeddings, tables, pairs = list(_embeddings(pool)), list(_tables(pool)), list(_pairs(pool))
     tuned = [row for row in embeddings if "nothing was tuned" not in row["data"]]
-    shifted = [row for row in (*tuned, *tables) if row["shift"] != "none"]
     joint = [row for row in pairs if row["shift"] == "20 % of pairs swapped"]
     rate = false_alarms[0]["alarms"] / false_alarms[0]["windows"]
     ratios: dict[str, float | None] = {
@@ -59,8 +58,10 @@ def run(options: Options) -> Result:
         "false_alarm_rate_without_effect_limits": (
             false_alarms[1]["alarms"] / false_alarms[1]["windows"]
         ),
-        "power_ours": float(np.mean([row[OURS] for row in shifted])),
-        "power_evidently_default": float(np.mean([row[EVIDENTLY] for row in shifted])),
+        "power_ours": _mean([*tuned, *tables], OURS),
+        "power_evidently_default": _mean([*tuned, *tables], EVIDENTLY),
+        "power_ours_embeddings": _mean(tuned, OURS),
+        "power_evidently_default_embeddings": _mean(tuned, EVIDENTLY),
         "power_joint_20pct_swapped_n500": min(row[OURS] for row in joint),
     }
     notes = (
@@ -89,8 +90,9 @@ def _false_alarms(pool: ProcessPoolExecutor) -> Iterator[dict[str, Any]]:
 def _null_case(seed: int) -> tuple[bool, bool]:
     """Whether the gate alarms, and whether it would without its effect limits."""
     generator = np.random.default_rng([seed, 1])
-    windows = [null_window(generator, NULL_ROWS) for _ in range(2)]
-    drifted = [item for item in assess_drift(*windows, BARE).findings if item.code == "drifted"]
+    reference, current = (null_window(generator, NULL_ROWS) for _ in range(2))
+    verdict = assess_drift(reference, current, BARE)
+    drifted = [item for item in verdict.findings if item.code == "drifted"]
     matters = [item for item in drifted if float(item.measured) >= _limit(item.subject)]
     return bool(matters), bool(drifted)
 
@@ -163,6 +165,11 @@ def _pair_case(shared: bool, swapped: float, seed: int) -> dict[str, bool]:
     reference = pair_window(generator, PAIR_ROWS, 0.0, shared=shared)
     current = pair_window(generator, PAIR_ROWS, swapped, shared=shared)
     return {OURS: _failed(assess_drift(reference, current, GATE), "pairs.")}
+
+
+def _mean(rows: Sequence[Mapping[str, Any]], who: str) -> float:
+    """Mean power over the rows in which something was shifted."""
+    return float(np.mean([row[who] for row in rows if row["shift"] != "none"]))
 
 
 def _failed(verdict: Verdict, prefix: str = "") -> bool:
