@@ -16,7 +16,7 @@ from flows.release.sources import load_factory
 from services.fusion.adapters import load_adapter, to_unit
 from services.fusion.training import Pairs, TrainedAdapter, train_adapter
 from validators.compatibility.estimates import wilson_bounds
-from validators.contracts.dataset import Dataset, Sample
+from validators.contracts.dataset import RECORDING_TAG, SPLIT_TAG, Dataset, Sample
 from validators.contracts.digest import digest_value
 from validators.contracts.errors import BadInput
 from validators.contracts.pipeline import Branch
@@ -151,10 +151,17 @@ def find_broken(
 
 
 def held_out_of(pairs: Sequence[Sample]) -> npt.NDArray[np.bool_]:
-    """[N]: what no fit may see: by the tag `split`, or where no sample has one, by content."""
-    if any("split" in sample.tag_map() for sample in pairs):
-        return np.array([sample.tag_map().get("split") == "held-out" for sample in pairs])
-    shares = [int(digest_value("split", sample.media)[7:15], 16) / 2**32 for sample in pairs]
+    """[N]: what no fit may see: by the tag `split`, or where no sample has one, by content.
+
+    Samples of one recording fall on one side: what is next to each other looks alike.
+    """
+    tags = [sample.tag_map() for sample in pairs]
+    if any(SPLIT_TAG in found for found in tags):
+        return np.array([found.get(SPLIT_TAG) == "held-out" for found in tags])
+    parts = [
+        found.get(RECORDING_TAG) or sample.media for found, sample in zip(tags, pairs, strict=True)
+    ]
+    shares = [int(digest_value("split", part)[7:15], 16) / 2**32 for part in parts]
     return np.array([share < HELD_OUT_SHARE for share in shares])
 
 

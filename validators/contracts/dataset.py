@@ -64,6 +64,11 @@ class Unreadable:
     detail: str
 
 
+RECORDING_TAG, SPLIT_TAG = "recording", "split"
+"""What a sample was cut from, and what it is for: they tell samples apart, not where they come
+from. Samples of one recording are alike, and are kept on one side of every split."""
+
+
 @dataclass(frozen=True, slots=True)
 class Dataset:
     """Samples in id order; the digest names exactly these bytes under exactly these tags."""

@@ -6,7 +6,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from validators.contracts.dataset import FINGERPRINTS, Dataset, Sample
+from validators.contracts.dataset import (
+    FINGERPRINTS,
+    RECORDING_TAG,
+    SPLIT_TAG,
+    Dataset,
+    Sample,
+)
 from validators.drift.columns import Categories, Codes, Embedded, Scalars
 from validators.drift.window import MAX_TAG_WORDS, DriftWindow
 
@@ -16,7 +22,7 @@ def window_of(dataset: Dataset, embeddings: Mapping[str, Embedded] | None = None
 
     `embeddings` have the places of their samples in the data set as rows. A data set is a
     collection, not a stream: its samples are taken as independent of each other, except for those
-    that share the tag `recording`.
+    that share the tag `recording`, which is no slice of its own.
     """
     samples = dataset.samples
     modalities = sorted({media.modality for sample in samples for media in sample.media})
@@ -31,7 +37,8 @@ def window_of(dataset: Dataset, embeddings: Mapping[str, Embedded] | None = None
                     continue
                 column = scalars.setdefault(f"{modality}.{name}", [np.nan] * len(samples))
                 column[row] = value
-    names = sorted({name for sample in samples for name, _ in sample.tags})
+    found = {name for sample in samples for name, _ in sample.tags}
+    names = sorted(found - {RECORDING_TAG, SPLIT_TAG})
     return DriftWindow(
         rows=len(samples),
         descriptors={name: Scalars.of(values) for name, values in scalars.items()},
@@ -43,7 +50,7 @@ def window_of(dataset: Dataset, embeddings: Mapping[str, Embedded] | None = None
             )
             for name in names
         },
-        recordings=_recordings(samples) if "recording" in names else None,
+        recordings=_recordings(samples) if RECORDING_TAG in found else None,
     )
 
 
@@ -52,6 +59,6 @@ def _recordings(samples: Sequence[Sample]) -> Codes:
     numbers: dict[str, int] = {}
     found = [
         numbers.setdefault(f"recording {tag}" if tag is not None else f"row {row}", len(numbers))
-        for row, tag in enumerate(sample.tag_map().get("recording") for sample in samples)
+        for row, tag in enumerate(sample.tag_map().get(RECORDING_TAG) for sample in samples)
     ]
     return np.array(found, np.int32)

@@ -18,11 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from validators.contracts.dataset import FINGERPRINTS, Dataset
+from validators.contracts.dataset import FINGERPRINTS, RECORDING_TAG, Dataset
 from validators.contracts.quality import Consequence, DuplicateRules
 from validators.contracts.verdict import Finding
 from validators.quality.rules import finding, named, outcome_of
-from validators.quality.times import RECORDING
 from validators.quality.words import MAX_NAMED
 
 PARTS = FINGERPRINTS[:4]
@@ -78,7 +77,7 @@ class Copies:
 
 def copies_of(dataset: Dataset, rules: DuplicateRules) -> Copies:
     """All copies that the rules ask for."""
-    takes = {sample.id: sample.tag_map().get(RECORDING) for sample in dataset.samples}
+    takes = {sample.id: sample.tag_map().get(RECORDING_TAG) for sample in dataset.samples}
     found, near = find_copies(dataset, rules.ignore), []
     if outcome_of(rules.near) is not None:
         near = find_near(dataset, rules.near_bits, rules.ignore)

@@ -6,14 +6,16 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from validators.contracts.dataset import Dataset, Sample
+from validators.contracts.dataset import RECORDING_TAG, SPLIT_TAG, Dataset, Sample
 from validators.contracts.quality import LabelRules, QualityRules
 
 CAPTION_MODALITY = "text"
 MAX_CATEGORIES = 64
 """A tag with more values than this names things rather than kinds, and is not compared."""
 
-COMPARED_ELSEWHERE = frozenset({"sensor", "channels", "lighting", "source", "split", "recording"})
+COMPARED_ELSEWHERE = frozenset(
+    {"sensor", "channels", "lighting", "source", SPLIT_TAG, RECORDING_TAG}
+)
 """The lineage gate compares these, or they are no property of what was recorded."""
 
 

@@ -13,12 +13,11 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator
 from itertools import pairwise
 
-from validators.contracts.dataset import Dataset, Sample
+from validators.contracts.dataset import RECORDING_TAG, Dataset, Sample
 from validators.contracts.quality import Consequence, TimeRules
 from validators.contracts.verdict import Finding
 from validators.quality.rules import finding, named
 
-RECORDING = "recording"
 _DIGITS = re.compile(r"(\d+)")
 
 
@@ -66,7 +65,7 @@ def _recordings(dataset: Dataset) -> tuple[list[str], list[str]]:
     """Ids whose time repeats the one before, and ids whose time is earlier than it."""
     groups: dict[str, list[Sample]] = defaultdict(list)
     for sample in dataset.samples:
-        name = sample.tag_map().get(RECORDING, "")
+        name = sample.tag_map().get(RECORDING_TAG, "")
         if name and sample.captured_ms is not None and math.isfinite(sample.captured_ms):
             groups[name].append(sample)
     repeated, disordered = list[str](), list[str]()

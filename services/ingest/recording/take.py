@@ -29,7 +29,7 @@ from services.ingest.recording.sampling import Cut, cut_samples, read_features, 
 from services.ingest.recording.ticking import write_ticks
 from services.ingest.recording.tracks import ReadTrack
 from services.ingest.timebase.ticks import NS_PER_MS, to_ms
-from validators.contracts.dataset import Media, Sample
+from validators.contracts.dataset import RECORDING_TAG, Media, Sample
 from validators.contracts.errors import BadInput, NotFound, TooLarge, Unsupported
 from validators.contracts.ports import Clock, ObjectStore
 
@@ -191,7 +191,8 @@ def _store(row: Row, cut: Cut, compared: Mapping[str, Compared], studio: Studio)
         spent = (studio.clock.monotonic_ns() - started_ns) / NS_PER_MS
         writer.record(sample_id, processing_ms=spent, aligned_ts_ms=at_ms,
                       feature_dims={"audio": features.shape})  # fmt: skip
-    return Sample(sample_id, media, row.tags, _captured_ms(row, at_ms))
+    tags = {RECORDING_TAG: row.id, **dict(row.tags)}
+    return Sample(sample_id, media, tuple(sorted(tags.items())), _captured_ms(row, at_ms))
 
 
 def _dims(cut: Cut, media: tuple[Media, ...]) -> dict[str, tuple[int, ...]]:

@@ -3,7 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from flows.release.fitting import find_broken
+from flows.release.fitting import find_broken, held_out_of
+from validators.contracts.dataset import Media, Sample
+from validators.contracts.digest import digest_bytes
 from validators.contracts.verdict import Outcome
 
 SAMPLES = [f"sample-{at}" for at in range(500)]
@@ -24,3 +26,14 @@ def test_many_broken_answers_are_counted() -> None:
     values = {"features": np.full((500, 4), np.nan)}
     found = find_broken("image", SAMPLES, values)
     assert found is not None and "and 492 more" in str(found.measured)
+
+
+def test_samples_of_one_recording_fall_on_one_side() -> None:
+    def cut(recording: str, number: int) -> Sample:
+        media = (Media("image", digest_bytes(f"{recording} {number}".encode()), "image/png"),)
+        return Sample(f"{recording}.{number}", media, (("recording", recording),))
+
+    held_out = held_out_of([cut(f"clip-{one}", at) for one in range(40) for at in range(5)])
+    sides = held_out.reshape(40, 5)
+    assert (sides == sides[:, :1]).all()
+    assert 0 < sides[:, 0].sum() < 40

@@ -77,3 +77,11 @@ def test_slices_and_features_together_alarm_no_more_often_than_promised() -> Non
         for seed in range(400)
     )
     assert alarms <= stats.binom.ppf(1 - 1e-4, 400, BARE.false_alarm_rate)
+
+
+def test_a_tag_of_one_window_alone_is_said_and_decides_nothing() -> None:
+    values = {"x": np.random.default_rng(9).normal(size=400)}
+    tagged = make_window(values, tags={"weather": ["rain", "sun"] * 200})
+    verdict = assess_drift(make_window(values), tagged)
+    assert verdict.outcome is Outcome.WARN
+    assert [item.name for item in verdict.findings] == ["drift/tag-missing/tag.weather"]

@@ -92,3 +92,9 @@ def test_the_window_of_a_data_set_has_measures_presence_and_tags_by_row() -> Non
     assert found.descriptors["text.words"].values.tolist() == [3, 3]
     assert found.tags["sensor"].vocabulary == ("camera", "scanner")
     assert found.times_ms is None
+
+
+def test_samples_of_one_recording_are_numbered_alike_and_make_no_slice() -> None:
+    found = window_of(dataset(*(sample(name, recording=name[0]) for name in ("a1", "a2", "b1"))))
+    assert found.recordings is not None and found.recordings.tolist() == [0, 0, 1]
+    assert "recording" not in found.tags and "sensor" in found.tags
