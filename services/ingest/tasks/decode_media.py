@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
 import socket
@@ -27,6 +28,9 @@ from validators.contracts.errors import BadInput, ModalgateError
 
 REQUEST = DecodeRequest
 
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # mallopt(3)
+_LARGE_BYTES = 1024**2
+
 
 def run(request: DecodeRequest, phases: Phases) -> None:
     """Each order is answered with heads, the last of them `done` or with an error."""
@@ -48,6 +52,8 @@ def _receive(orders: socket.socket) -> tuple[Order, int] | None:
 
 def _answer(pipe: int, order: Order, file: MediaFile) -> None:
     state: _Told | None = None
+    if order.kind == "document":
+        _return_large_blocks()
     try:
         tracks = open_tracks(file, order.kind, order.limits, order.form)
         if order.track is None:
@@ -89,3 +95,15 @@ def _send(pipe: int, head: Head, error: ErrorDocument | None = None) -> None:
 def _write(pipe: int, data: memoryview) -> None:
     while data:
         data = data[os.write(pipe, data) :]
+
+
+def _return_large_blocks() -> None:
+    """Let glibc give large blocks back as they are freed.
+
+    Recognising text takes and frees hundreds of megabytes in blocks of many sizes: with the usual
+    thresholds, which grow, 500 MB stay at the peak; with these 340 MB, at 1.25 times the time.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # other libraries have none
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
+        mallopt(_M_TRIM_THRESHOLD, _LARGE_BYTES)
