@@ -36,7 +36,7 @@ def log_samples(release: Release, stage: str, dataset: Dataset, spent_ms: list[f
     `spent_ms` are in the order of the data set's samples.
     """
     with alignment_log_path(release).open("ab") as stream:
-        writer = StageWriter(AlignmentLog(stream), stage)
+        writer = StageWriter(AlignmentLog(stream), stage, release.trace_id)
         for sample, spent in zip(dataset.samples, spent_ms, strict=True):
             writer.record(
                 sample.id,

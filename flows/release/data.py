@@ -209,7 +209,7 @@ def _ingest(release: Release) -> Ingested:
         dataset = ingest_folder(
             folder,
             release.quarantine,
-            journal=IngestJournal(AlignmentLog(stream), workspace.clock),
+            journal=IngestJournal(AlignmentLog(stream), workspace.clock, release.trace_id),
             plan=IngestPlan.of(release.pipeline),
             spool=release.quarantine_folder,
         )

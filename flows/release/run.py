@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from prefect.cache_policies import NO_CACHE
+from prefect.runtime import flow_run
 
 from flows.documents import engine_rows, verdict_rows
 from flows.journal import Journal
@@ -70,6 +72,11 @@ class Release:
     plans: list[Evidence] = field(default_factory=list)  # of the profiles that were planned
     data: dict[str, Digest] = field(default_factory=dict)  # source, ingested, dataset: once known
     policy: GatePolicy = field(default_factory=GatePolicy)
+
+    @cached_property
+    def trace_id(self) -> str:
+        """32 hex digits, as traces are named: the flow run's own, where there is one."""
+        return uuid.UUID(flow_run.id).hex if flow_run.id else uuid.uuid4().hex
 
     @cached_property
     def quarantine(self) -> ObjectStore:

@@ -78,3 +78,11 @@ def test_the_document_has_the_keys_of_an_answer(release: Release) -> None:
     assert set(document) >= {"service", "verdicts", "engines", "steps"}
     assert document["verdicts"][0]["outcome"] is Outcome.WARN
     assert release.unchanged  # nothing was done yet
+
+
+def test_a_run_has_one_trace_and_another_run_another(release: Release) -> None:
+    assert release.trace_id == release.trace_id and len(bytes.fromhex(release.trace_id)) == 16
+    other = Release(
+        release.workspace, release.pipeline, release.base, release.options, release.journal
+    )
+    assert other.trace_id != release.trace_id
