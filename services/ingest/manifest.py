@@ -6,17 +6,17 @@ the whole table meaningless (no manifest, too many rows) raises.
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, BinaryIO
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from validators.contracts.dataset import Unreadable
 from validators.contracts.errors import TooLarge
+from validators.contracts.strict_json import parse_strictly
 
 MANIFEST_NAME = "manifest.jsonl"
 MAX_LINE_BYTES = 64 * 1024
@@ -91,7 +91,7 @@ def parse_line(line: bytes | None, number: int) -> Row | Unreadable:
     if line is None:
         return _bad(number, "line-too-long", f"more than {MAX_LINE_BYTES} bytes")
     try:
-        value = json.loads(line, object_pairs_hook=_unique, parse_constant=_refuse_constant)
+        value = parse_strictly(line)
     except (ValueError, RecursionError):
         return _bad(number, "bad-line", "not one JSON object with distinct keys, in UTF-8")
     try:
@@ -198,18 +198,6 @@ def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
             if not line:
                 break
         yield number, None
-
-
-def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    listed = list(pairs)
-    found = dict(listed)
-    if len(found) != len(listed):
-        raise ValueError("a repeated key")
-    return found
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(name)
 
 
 def _nfc(text: str) -> str:

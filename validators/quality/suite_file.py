@@ -17,6 +17,7 @@ from typing import Any
 
 from validators.contracts.digest import canonical_json
 from validators.contracts.errors import BadInput
+from validators.contracts.strict_json import AmbiguousJson, parse_strictly
 from validators.quality.expectations import FORMS, argument_faults, frozen
 from validators.quality.words import Expectation, Facts, Severity, Suite
 
@@ -113,7 +114,7 @@ def _parse(data: bytes, file: str) -> dict[str, Any]:
         what = f"The file has {len(data)} bytes; at most {MAX_FILE_BYTES} are read."
         raise SuiteFileError([SuiteProblem(file, "the file", what)])
     try:
-        document = json.loads(data, object_pairs_hook=_distinct, parse_constant=_no_constant)
+        document = parse_strictly(data)
     except (ValueError, RecursionError) as error:
         place = f"line {error.lineno}" if isinstance(error, json.JSONDecodeError) else "the file"
         what = f"It is not JSON with distinct keys and finite numbers: {_reason(error)}."
@@ -129,22 +130,7 @@ def _reason(error: Exception) -> str:
         return error.msg.rstrip(".")
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
-    return str(error) if isinstance(error, _Repeated) else "it cannot be read"
-
-
-class _Repeated(ValueError):
-    pass
-
-
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise _Repeated("a key is written twice")
-    return found
-
-
-def _no_constant(name: str) -> float:
-    raise _Repeated("NaN and Infinity are no numbers of JSON")
+    return str(error) if isinstance(error, AmbiguousJson) else "it cannot be read"
 
 
 def _document_problems(document: dict[str, Any], name: str) -> Iterator[tuple[str, str]]:

@@ -15,13 +15,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from services.ingest.measures import Measures
-from services.ingest.media.anomalies import Anomaly, AnomalyLog
 from services.ingest.media.levels import Levels
 from services.ingest.media.limits import Form, MediaLimits
 from services.ingest.media.mfcc import COEFFICIENTS, HOP, PERIOD_MS, RATE_HZ, mfcc_blocks
 from services.ingest.media.pcm import Frames, open_pcm
 from services.ingest.media.resampling import Samples, resample_blocks
 from services.ingest.media.sources import MediaFile
+from services.ingest.media.tracks import Decoding
 from services.ingest.tracks import Item
 from validators.contracts.errors import BadInput, TooLarge
 
@@ -30,31 +30,16 @@ BLOCK_MS = 100.0
 SPLICE_MS = 40.0
 
 
-class _Recording:
+class _Recording(Decoding):
     """What both forms share: one source's samples, spliced by time, and what was seen of it."""
 
     def __init__(self, file: MediaFile, limits: MediaLimits, form: Form) -> None:
-        self._file = file
-        self._limits = limits
-        self._modality = form.modality or "audio"
+        super().__init__(file, limits, form.modality or "audio")
         self._source = open_pcm(file, limits)
-        self._log = AnomalyLog()
         self._levels = Levels(self._log)
         self._start_ms: float | None = None
         self._taken = 0  # samples at the source's rate, silence put in included
         self._chunk = 0
-
-    @property
-    def modality(self) -> str:
-        return self._modality
-
-    @property
-    def anomalies(self) -> tuple[Anomaly, ...]:
-        return self._log.kept
-
-    @property
-    def anomaly_counts(self) -> tuple[tuple[str, int], ...]:
-        return self._log.counts
 
     @property
     def measures(self) -> Measures:

@@ -20,12 +20,12 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from services.ingest.measures import Measures
-from services.ingest.media.anomalies import Anomaly, AnomalyLog
 from services.ingest.media.layout import Block, reading_order, turn_back
 from services.ingest.media.limits import Form, MediaLimits
 from services.ingest.media.pages import Page, TextLine, open_pages
 from services.ingest.media.recognition import recognise
 from services.ingest.media.sources import MediaFile
+from services.ingest.media.tracks import Decoding
 from services.ingest.tracks import Item
 from validators.contracts.errors import BadInput, TooLarge
 
@@ -35,7 +35,7 @@ AGREEMENT = 0.7
 _OCR = ("auto", "always", "never")
 
 
-class DocumentTrack:
+class DocumentTrack(Decoding):
     """A `MediaTrack` of texts. `Form.page_times_ms` says when each page was shown.
 
     Raises, on opening: Unsupported (also for a password), TooLarge, BadInput.
@@ -48,18 +48,12 @@ class DocumentTrack:
                 "the form asks for an unknown ocr mode, or its page times go back",
                 where="form", remedy=f"Take ocr of {', '.join(_OCR)}, and times that do not fall.",
             )  # fmt: skip
-        self._file = file
-        self._limits = limits
+        super().__init__(file, limits, form.modality or "document")
         self._form = form
-        self._log = AnomalyLog()
         self._pages = open_pages(file, limits)
         self._counts: Counter[str] = Counter()
         self._confidence = 0.0
         self._agreed = (0.0, 0)  # sum over pages, pages
-
-    @property
-    def modality(self) -> str:
-        return self._form.modality or "document"
 
     @property
     def period_ms(self) -> float | None:
@@ -68,14 +62,6 @@ class DocumentTrack:
     @property
     def feature_dims(self) -> tuple[int, ...]:
         return ()
-
-    @property
-    def anomalies(self) -> tuple[Anomaly, ...]:
-        return self._log.kept
-
-    @property
-    def anomaly_counts(self) -> tuple[tuple[str, int], ...]:
-        return self._log.counts
 
     @property
     def measures(self) -> Measures:

@@ -18,7 +18,6 @@ Anomalies, by line (from 1):
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import re
 import statistics
@@ -28,13 +27,14 @@ from itertools import pairwise
 from typing import Any, NoReturn
 
 from services.ingest.measures import Measures
-from services.ingest.media.anomalies import Anomaly, AnomalyLog
 from services.ingest.media.instants import BadTime, Instant, read_instant
 from services.ingest.media.limits import Form, MediaLimits
 from services.ingest.media.sources import MediaFile
+from services.ingest.media.tracks import Decoding
 from services.ingest.normalise import normalise_text
 from services.ingest.tracks import Item
 from validators.contracts.errors import BadInput, TooLarge
+from validators.contracts.strict_json import parse_strictly
 
 _PEEKED = 64  # lines that say what the channels are, and how often they come
 _NAME = re.compile(r"[A-Za-z_][\w.\-]{0,31}", re.ASCII)
@@ -47,32 +47,17 @@ class _Line:
     content: Mapping[str, float] | str
 
 
-class _Lines:
+class _Lines(Decoding):
     """What both kinds share: lines of one file, at times that do not go back."""
 
     _field = ""
     _default = ""
 
     def __init__(self, file: MediaFile, limits: MediaLimits, form: Form) -> None:
-        self._file = file
-        self._limits = limits
-        self._log = AnomalyLog()
-        self._modality = form.modality or self._default
+        super().__init__(file, limits, form.modality or self._default)
         self._count = 0
         self._span: tuple[float, float] | None = None
         self._peeked = tuple(itertools.islice(self._peek(), _PEEKED))
-
-    @property
-    def modality(self) -> str:
-        return self._modality
-
-    @property
-    def anomalies(self) -> tuple[Anomaly, ...]:
-        return self._log.kept
-
-    @property
-    def anomaly_counts(self) -> tuple[tuple[str, int], ...]:
-        return self._log.counts
 
     @property
     def measures(self) -> Measures:
@@ -150,7 +135,7 @@ class _Lines:
     def _parse(self, raw: bytes, number: int) -> _Line:
         try:
             text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
-            value = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
+            value = parse_strictly(text)
         except (ValueError, RecursionError):
             self._stop(number, "not one JSON object with distinct keys, in UTF-8, without NaN")
         if not isinstance(value, dict):
@@ -258,15 +243,3 @@ def _named(names: Iterable[str]) -> str:
     listed = sorted(names)
     shown = [name if _NAME.fullmatch(name) else "one of odd characters" for name in listed[:8]]
     return ", ".join(shown) + (f" and {len(listed) - 8} more" if len(listed) > 8 else "") or "none"
-
-
-def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    listed = list(pairs)
-    found = dict(listed)
-    if len(found) != len(listed):
-        raise ValueError("a repeated key")
-    return found
-
-
-def _refuse(name: str) -> float:
-    raise ValueError(name)

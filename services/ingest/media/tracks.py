@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Protocol
 
 from services.ingest.measures import Measures
-from services.ingest.media.anomalies import Anomaly
+from services.ingest.media.anomalies import Anomaly, AnomalyLog
+from services.ingest.media.limits import MediaLimits
+from services.ingest.media.sources import MediaFile
 from services.ingest.tracks import Track
 
 
@@ -29,3 +31,25 @@ class MediaTrack(Track, Protocol):
     def measures(self) -> Measures:
         """(name with its unit, value), sorted by name."""
         ...
+
+
+class Decoding:
+    """What every decoder here starts from: its file, its limits, and a log of what is odd."""
+
+    def __init__(self, file: MediaFile, limits: MediaLimits, modality: str) -> None:
+        self._file = file
+        self._limits = limits
+        self._modality = modality
+        self._log = AnomalyLog()
+
+    @property
+    def modality(self) -> str:
+        return self._modality
+
+    @property
+    def anomalies(self) -> tuple[Anomaly, ...]:
+        return self._log.kept
+
+    @property
+    def anomaly_counts(self) -> tuple[tuple[str, int], ...]:
+        return self._log.counts

@@ -27,7 +27,6 @@ from av.video.reformatter import VideoReformatter
 from av.video.stream import VideoStream
 
 from services.ingest.measures import Measures
-from services.ingest.media.anomalies import Anomaly, AnomalyLog
 from services.ingest.media.containers import (
     VIDEO_CODECS,
     bytes_missing,
@@ -42,6 +41,7 @@ from services.ingest.media.orientation import Orientation, orientation_of
 from services.ingest.media.picture import Picture, display_matrix, shrunk
 from services.ingest.media.presentation import PresentationOrder
 from services.ingest.media.sources import MediaFile
+from services.ingest.media.tracks import Decoding
 from services.ingest.tracks import Item
 from validators.contracts.errors import BadInput, TooLarge, Unsupported
 
@@ -49,7 +49,7 @@ MAX_RATE_HZ = 1000
 _ERRORS = "explode+crccheck+bitstream+buffer"
 
 
-class VideoTrack:
+class VideoTrack(Decoding):
     """A `MediaTrack` of the first video stream that is not a cover picture.
 
     Raises, on opening:
@@ -59,20 +59,13 @@ class VideoTrack:
     """
 
     def __init__(self, file: MediaFile, limits: MediaLimits, form: Form) -> None:
-        self._file = file
-        self._limits = limits
-        self._log = AnomalyLog()
+        super().__init__(file, limits, form.modality or "video")
         self._seen = Intervals()
-        self._modality = form.modality or "video"
         self._by_order = require_demuxer(file) == "avi"
         with open_container(file) as container:
             stream = self._prepare(container)
             self._period = _period(stream)
             self._picture = self._first_picture(container, stream, form.shrink_to_px)
-
-    @property
-    def modality(self) -> str:
-        return self._modality
 
     @property
     def period_ms(self) -> float | None:
@@ -82,14 +75,6 @@ class VideoTrack:
     @property
     def feature_dims(self) -> tuple[int, ...]:
         return self._picture.shape
-
-    @property
-    def anomalies(self) -> tuple[Anomaly, ...]:
-        return self._log.kept
-
-    @property
-    def anomaly_counts(self) -> tuple[tuple[str, int], ...]:
-        return self._log.counts
 
     @property
     def measures(self) -> Measures:
