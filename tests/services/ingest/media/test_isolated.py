@@ -41,11 +41,14 @@ def decoders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Decoders]:
 
 def pids() -> set[int]:
     """Decoders at work for this process."""
-    return {
-        child.pid
-        for child in psutil.Process().children()
-        if any("decode_media" in part for part in child.cmdline())
-    }
+    return {child.pid for child in psutil.Process().children() if _decodes(child)}
+
+
+def _decodes(child: psutil.Process) -> bool:
+    try:
+        return any("decode_media" in part for part in child.cmdline())
+    except (psutil.ZombieProcess, psutil.NoSuchProcess):  # of another test, and at its end
+        return False
 
 
 def make(kind: str, folder: Path) -> Path:
