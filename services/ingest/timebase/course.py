@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 from services.ingest.timebase.activity import BIN_NS, Course
 from services.ingest.timebase.correction import PPB
@@ -24,6 +23,7 @@ from services.ingest.timebase.correlation import (
     max_lag_bins,
     observe,
 )
+from services.ingest.timebase.lines import fit_line
 
 BLOCK_BINS = 500
 MAX_BLOCKS = 600
@@ -175,13 +175,13 @@ def _drift(
             worst = min(worst, seen.p_value)
     if len(x) < 4:
         return None
-    rate, offset, low, high = stats.theilslopes(y, x, alpha=0.95)
-    if not (low > 0 or high < 0):
+    line = fit_line(x, y)
+    if line is None or not (line.low > 0 or line.high < 0):
         return None
-    left = np.abs(np.array(y) - offset - rate * np.array(x))
+    left = np.abs(np.array(y) - line.offset - line.slope * np.array(x))
     within = round(float(np.median(left)) * 2) + resolution_ns
-    rates = [round(float(item) * PPB) for item in (rate, low, high)]
-    return Drift(round(offset), rates[0], rates[1], rates[2], within, worst)
+    rates = [round(item * PPB) for item in (line.slope, line.low, line.high)]
+    return Drift(round(line.offset), rates[0], rates[1], rates[2], within, worst)
 
 
 def _stretches(

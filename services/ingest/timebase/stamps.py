@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 from services.ingest.timebase.correction import PPB
+from services.ingest.timebase.lines import fit_line
 
 HOLE_PERIODS = 1.5
 """An interval longer than so many periods has lost an item."""
@@ -108,10 +108,10 @@ def fit_rate(ordered: Times, period_ns: int) -> Rate | None:
     blocks = np.array_split(np.arange(len(ordered)), min(FIT_BLOCKS, len(ordered) // 5))
     x = np.array([np.median(places[block]) for block in blocks])
     y = np.array([np.median(late[block]) for block in blocks])
-    if np.ptp(x) == 0:
+    line = fit_line(x, y)
+    if line is None:
         return None
-    slope, _, low, high = stats.theilslopes(y, x, alpha=0.95)
-    found = [round(float(item) / period_ns * PPB) for item in (slope, low, high)]
+    found = [round(item / period_ns * PPB) for item in (line.slope, line.low, line.high)]
     return Rate(*found) if abs(found[0]) <= MAX_RATE_PPB else None
 
 
