@@ -7,6 +7,7 @@ from pathlib import Path
 
 from flows.release.run import Release
 from services.ingest.alignment_log import AlignmentLog, StageWriter
+from services.ingest.alignment_reader import BadLine, read_events
 from validators.contracts.dataset import Dataset, Media
 
 
@@ -33,17 +34,33 @@ class Stopwatch:
 def log_samples(release: Release, stage: str, dataset: Dataset, spent_ms: list[float]) -> None:
     """One event a sample: what the stage gave out, when it was on the time base, how long it took.
 
-    `spent_ms` are in the order of the data set's samples.
+    `spent_ms` are in the order of the data set's samples. A sample of a recording keeps the place
+    on its recording's time base that ingest gave it.
     """
-    with alignment_log_path(release).open("ab") as stream:
+    path = alignment_log_path(release)
+    places = _places(path)
+    with path.open("ab") as stream:
         writer = StageWriter(AlignmentLog(stream), stage, release.trace_id)
         for sample, spent in zip(dataset.samples, spent_ms, strict=True):
             writer.record(
                 sample.id,
                 processing_ms=spent,
-                aligned_ts_ms=sample.captured_ms,
+                aligned_ts_ms=places.get(sample.id, sample.captured_ms),
                 feature_dims={item.modality: _dims(item) for item in sample.media},
             )
+
+
+def _places(path: Path) -> dict[str, float | None]:
+    """Where each sample is, as ingest's last stage wrote it down."""
+    if not path.is_file():
+        return {}
+    with path.open("rb") as stream:
+        found = (line[1] for line in read_events(stream) if not isinstance(line, BadLine))
+        return {
+            event.input_id: event.aligned_ts_ms
+            for event in found
+            if event.pipeline_stage == "normalise"
+        }
 
 
 def _dims(media: Media) -> tuple[int, ...]:

@@ -14,12 +14,12 @@ from flows.release.encoding import Encoder
 from flows.release.run import Release
 from flows.release.sources import load_factory
 from services.fusion.adapters import load_adapter, to_unit
-from services.fusion.training import Pairs, TrainedAdapter, train_adapter
+from services.fusion.training import Pairs, TrainedAdapter, resolve, train_adapter
 from validators.compatibility.estimates import wilson_bounds
 from validators.contracts.dataset import RECORDING_TAG, SPLIT_TAG, Dataset, Sample
 from validators.contracts.digest import digest_value
 from validators.contracts.errors import BadInput
-from validators.contracts.pipeline import Branch
+from validators.contracts.pipeline import Branch, Pipeline
 from validators.contracts.verdict import Finding, Outcome, conclude
 
 GATE = "recall"
@@ -148,6 +148,29 @@ def find_broken(
         "Run these samples through the encoder layer by layer, and mend it or its precision.",
         waivable=False,
     )  # fmt: skip
+
+
+def require_held_out(pipeline: Pipeline, clean: Dataset) -> None:
+    """Refuse data of which no part would be left to measure a learned map on.
+
+    Raises:
+        BadInput: all of a branch's pairs would be fitted, or all held out.
+    """
+    for branch in pipeline.branches:
+        if branch.adapter is None or branch.modality == TARGET_MODALITY:
+            continue
+        pairs = [s for s in clean.samples if s.find(branch.modality) and _caption_of(s)]
+        held_out = held_out_of(pairs)
+        fitted = int((~held_out).sum())
+        if not pairs or resolve(branch.adapter, fitted).kind != "ridge" or 0 < fitted < len(pairs):
+            continue
+        raise BadInput(
+            f"of {len(pairs)} samples with a text and the modality {branch.modality}, "
+            f"{'none is' if fitted else 'all are'} held out: a map cannot be learned and measured",
+            where=f"branches.{branch.modality}",
+            remedy="Bring more recordings or samples (those of one recording stay together), or "
+            "tag some of them with split: held-out and the others with split: train.",
+        )
 
 
 def held_out_of(pairs: Sequence[Sample]) -> npt.NDArray[np.bool_]:

@@ -25,7 +25,7 @@ from flows.locks import exclusive, one_of
 from flows.pipeline_reading import read_pipeline
 from flows.release import baseline as against
 from flows.release import bundle as bundles
-from flows.release import data, engines, learn, precision, profiles, rehearsal, review
+from flows.release import data, engines, fitting, learn, precision, profiles, rehearsal, review
 from flows.release.drift import check_drift
 from flows.release.places import remember_pipeline, remember_place
 from flows.release.recording import recording_asset
@@ -116,6 +116,7 @@ def _gates(run: Release) -> tuple[ModelVersion, Bundle]:
     redacted = data.deidentify(run, raw)
     certificate = data.certify(run, redacted)
     clean = redacted.dataset
+    fitting.require_held_out(pipeline, clean)
     data.check_quality(run, clean)
 
     waiting = {entry.name: engines.export.submit(run, entry) for entry in pipeline.encoders}
