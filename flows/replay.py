@@ -12,6 +12,7 @@ import httpx
 from flows.release.values import Probe
 from validators.contracts.digest import Digest
 from validators.contracts.errors import Unavailable
+from validators.rollout.probe import HEADER
 
 TIMEOUT_S = 30.0
 SPOKEN_EVERY = 5
@@ -61,9 +62,13 @@ def requests_of(
 
 
 class Client:
-    """Sends requests one after the other over one connection, each in a session of its own."""
+    """Sends requests one after the other over one connection, each in a session of its own.
 
-    def __init__(self, rest_url: str) -> None:
+    `mark` makes the mark of a body, so that the gateway records none of them as live traffic.
+    """
+
+    def __init__(self, rest_url: str, mark: Callable[[bytes], str]) -> None:
+        self._mark = mark
         self._http = httpx.Client(base_url=rest_url, timeout=TIMEOUT_S)
         self._sent = 0
 
@@ -84,6 +89,7 @@ class Client:
                 headers={
                     "content-type": request.content_type,
                     "x-session-id": f"replay-{self._sent}",
+                    HEADER: self._mark(request.content),
                 },
             )
         except httpx.HTTPError as error:

@@ -6,6 +6,7 @@ the next `deploy` of the same version: the target's verbs are idempotent, what w
 
 from __future__ import annotations
 
+import functools
 import shutil
 import time
 from collections.abc import Iterator
@@ -129,7 +130,8 @@ class _Rollout:
         if status.rest_url is None:
             raise Unavailable("the service has no address", where=status.message)
         requests = self._traffic()
-        with Client(status.rest_url) as client:
+        mark = functools.partial(self._target.mark_probe, self._service)
+        with Client(status.rest_url, mark) as client:
             self._weigh(state)
             while state.ending is None:
                 self._send(client, requests)

@@ -6,6 +6,7 @@ gateway that hears them serves nobody else and ends with the step.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import shutil
@@ -99,7 +100,8 @@ def _replay(
             raise Unavailable("the rehearsal's gateway has no address", where=status.message)
         requests = list(requests_of(rehearsal.probes, workspace.store.get, release.quarantine.get))
         replies: list[Reply] = []
-        with Client(status.rest_url) as client:
+        mark = functools.partial(target.mark_probe, service)
+        with Client(status.rest_url, mark) as client:
             for request in requests[:WARM_UP]:
                 client.send(request)
             for request in itertools.islice(itertools.cycle(requests), REQUESTS):

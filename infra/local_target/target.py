@@ -33,6 +33,7 @@ from validators.contracts.deployment import DeploymentStatus, Revision, Revision
 from validators.contracts.digest import canonical_json
 from validators.contracts.errors import ModalgateError, Unavailable
 from validators.contracts.ports import Clock
+from validators.rollout.probe import mark_probe
 
 
 class LocalTarget:
@@ -159,6 +160,18 @@ class LocalTarget:
             raise gateway.failure("is not running")
         with self._admin(gateway, endpoints) as admin:
             return admin.stats()
+
+    def mark_probe(self, service: str, body: bytes) -> str:
+        """What tells the gateway that a request with this body is the platform's own.
+
+        Raises:
+            NotFound: no gateway was ever started.
+        """
+        check_name(service, "service")
+        try:
+            return mark_probe(self._gateway(service).token, body)
+        except FileNotFoundError as error:
+            raise nothing_deployed(service) from error
 
     def replace_engine(
         self, service: str, revision: str, encoder: str, manifest: bytes, engine: Path

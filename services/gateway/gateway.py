@@ -67,7 +67,7 @@ class Gateway:
             self._grpc = GrpcServer(self.handlers, addresses.host, addresses.grpc_port)
             undo.pop_all()
         idle_s = settings.drain_idle_s
-        self._rest = RestServer(make_app(self.handlers), rest, idle_s)
+        self._rest = RestServer(make_app(self.handlers, token), rest, idle_s)
         self._admin = RestServer(make_admin_app(self.admin_handlers, token), admin, 0.0)
 
     @property

@@ -107,9 +107,9 @@ class Recorder:
         request: MultimodalRequest,
         results: Mapping[str, BranchResult],
     ) -> None:
-        """One answered request. Never raises, never waits."""
+        """One answered request, unless it is the platform's own. Never raises, never waits."""
         plan = revision.recording
-        if not plan.share or self._chance.random() >= plan.share:
+        if call.probe or not plan.share or self._chance.random() >= plan.share:
             return
         try:
             self._offer(revision, call, request, results)

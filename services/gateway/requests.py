@@ -39,6 +39,7 @@ class Call:
 
     `timeout_ms` None: by the service's SLO. The deadline is fixed from `arrived_ns` (monotonic).
     `origins`: what the caller's stored vectors come from, where it insists on that.
+    `probe`: the platform's own request, by the mark of `validators/rollout/probe.py`.
     """
 
     request_id: str
@@ -46,6 +47,7 @@ class Call:
     timeout_ms: float | None = None
     session_id: str | None = None
     origins: tuple[ExpectedOrigin, ...] = ()
+    probe: bool = False
 
     @property
     def routing_key(self) -> str:

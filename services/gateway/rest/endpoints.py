@@ -36,6 +36,8 @@ from services.gateway.rest.exchange import (
 )
 from services.gateway.rest.media import decode_body
 from validators.contracts.errors import ModalgateError
+from validators.rollout.probe import HEADER as PROBE
+from validators.rollout.probe import is_probe
 
 _GONE = 499  # by convention: the caller closed the connection; nobody reads this
 
@@ -43,8 +45,9 @@ _GONE = 499  # by convention: the caller closed the connection; nobody reads thi
 class RestEndpoints:
     """Translates HTTP to `Handlers` and back."""
 
-    def __init__(self, handlers: Handlers) -> None:
+    def __init__(self, handlers: Handlers, token: str) -> None:
         self._handlers = handlers
+        self._token = token  # of the control plane, which marks its probes by it
         self._budget = ByteBudget(handlers.settings.max_bodies_bytes)
 
     def routes(self) -> list[Route]:
@@ -93,7 +96,8 @@ class RestEndpoints:
 
     async def answer(self, request: Request, call: Call, body: bytes) -> Response:
         media, session_id = await decode_body(body, request.headers.get("content-type", ""))
-        call = call.renamed(None, session_id)
+        probe = is_probe(self._token, body, request.headers.get(PROBE))
+        call = dataclasses.replace(call.renamed(None, session_id), probe=probe)
         answer: Answer = await until_done(request, self._handlers.answer(call, media))
         return json_response(answer.document(), headers={"x-request-id": answer.request_id})
 
@@ -120,10 +124,10 @@ class RestEndpoints:
         return guarded
 
 
-def make_app(handlers: Handlers) -> Starlette:
+def make_app(handlers: Handlers, token: str) -> Starlette:
     """The data plane as an ASGI application."""
     return Starlette(
-        routes=RestEndpoints(handlers).routes(),
+        routes=RestEndpoints(handlers, token).routes(),
         exception_handlers={
             ModalgateError: on_domain_error,
             HTTPException: on_http_error,

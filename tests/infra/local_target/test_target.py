@@ -24,6 +24,7 @@ from validators.contracts.errors import (
     Refused,
     Unavailable,
 )
+from validators.rollout.probe import is_probe
 
 
 @pytest.fixture
@@ -264,6 +265,20 @@ def test_the_gateway_outlives_its_caller_and_keeps_its_token_private(
     token = place.root / SERVICE / "token"
     assert stat.S_IMODE(token.stat().st_mode) == 0o600
     assert token.read_text() not in " ".join(psutil.Process(status.pid).cmdline())
+
+
+def test_a_probe_is_marked_by_the_token_of_the_gateway_that_runs(
+    place: Place, target: LocalTarget
+) -> None:
+    with pytest.raises(NotFound):
+        target.mark_probe(SERVICE, b"body")
+    target.apply(place.revision("one"))
+    mark = target.mark_probe(SERVICE, b"body")
+    token = (place.root / SERVICE / "token").read_text().strip()
+    assert is_probe(token, b"body", mark)
+    assert not is_probe(token, b"other", mark)
+    assert not is_probe(token, b"body", None)
+    assert token not in mark
 
 
 def test_stopping_drains_and_the_next_apply_starts_on_the_stable_revision(

@@ -23,13 +23,15 @@ from services.gateway.revision import LoadedRevision, load_revision
 from services.gateway.settings import GatewaySettings
 from services.ingest.folder import read_audio, read_image, read_text
 from tests.infra.manual_clock import ManualClock
-from tests.services.gateway.conftest import QUICK, StartGateway
+from tests.services.gateway.conftest import QUICK, TOKEN, StartGateway
 from tests.services.gateway.toy import make_toy, picture, tone, wav
 from validators.contracts.origin import VectorOrigin
 from validators.drift.columns import OTHER
 from validators.drift.window_file import read_window, write_window
+from validators.rollout.probe import HEADER, mark_probe
 from validators.watch.plan import KnownTag, RecordingPlan
 
+PROBE_TEXT = b"something red"
 PLAN = RecordingPlan(share=1.0, tags=(KnownTag("lighting", ("day", "night")),))
 RECORDING = GatewaySettings(
     drain_grace_s=0.0, drain_idle_s=0.0, drain_timeout_s=10.0, record=True
@@ -118,6 +120,22 @@ async def test_a_bundle_that_allows_nothing_is_not_recorded(
     async with recorded(start_gateway, tmp_path, plan) as (_, client, windows):
         assert (await client.post("/v1/answer", **sent("red"))).status_code == 200
     assert windows == []
+
+
+@pytest.mark.parametrize(("token", "of", "rows"), [
+    (TOKEN, PROBE_TEXT, 1), ("another token", PROBE_TEXT, 2), (TOKEN, b"another body", 2),
+])  # fmt: skip
+async def test_the_platform_s_own_probe_is_left_out_and_no_one_else_s_request(
+    start_gateway: StartGateway, tmp_path: Path, token: str, of: bytes, rows: int
+) -> None:
+    async with recorded(start_gateway, tmp_path) as (_, client, windows):
+        plain = {"content-type": "text/plain"}
+        for headers in ({HEADER: mark_probe(token, of)}, {}):
+            response = await client.post(
+                "/v1/answer", content=PROBE_TEXT, headers={**plain, **headers}
+            )
+            assert response.status_code == 200
+    assert sum(live.window.rows for live in windows) == rows
 
 
 async def test_a_gateway_that_was_not_told_to_records_nothing(
