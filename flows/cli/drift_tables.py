@@ -30,7 +30,8 @@ def show_look(document: Document) -> None:
     console.print(f"reference   {short(look['reference'])} of bundle {short(look['champion'])}")
     console.print(f"outcome     [{COLOURS[outcome]}]{outcome}[/]")
     verdicts = list(plain(look["verdicts"]))  # type: ignore[call-overload]
-    show_findings([finding for verdict in verdicts for finding in verdict["findings"]])
+    unused = list(plain(list(look.get("findings", ()))))  # type: ignore[call-overload]
+    show_findings(unused + [finding for verdict in verdicts for finding in verdict["findings"]])
     said = {finding["remedy"] for verdict in verdicts for finding in verdict["findings"]}
     for item in plain(list(look.get("explanations", ()))):  # type: ignore[attr-defined]
         for sentence in [text for text in item["sentences"] if text not in said]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from flows.drift_watch.gather import gather
+from dataclasses import replace
+
+from flows.drift_watch.gather import UNUSABLE, gather
 from flows.drift_watch.judge import Look, judge
 from flows.drift_watch.watched import Watched
 from validators.contracts.errors import Undecided
@@ -13,6 +15,8 @@ HOURS = 24.0
 
 def check(watched: Watched, hours: float = HOURS) -> Look:
     """Judge what was recorded in the last hours, whether a watch has judged it before or not.
+
+    A damaged window is named, and left for the watch to put aside and count.
 
     Raises:
         Undecided: too little was recorded to decide anything.
@@ -30,4 +34,5 @@ def check(watched: Watched, hours: float = HOURS) -> Look:
         )
         error.attachment = {"service": watched.service, "findings": found.findings}
         raise error
-    return judge(watched, found.joined(columns), found.whole(), tuple(found.parts))
+    made = judge(watched, found.joined(columns), found.whole(), tuple(found.parts))
+    return replace(made, findings=tuple(f for f in found.findings if f.code == UNUSABLE))

@@ -22,6 +22,7 @@ from validators.watch.ready import carried, only, samples_of
 from validators.watch.state import Taken
 
 GATE = "drift"
+UNUSABLE = "window-unusable"
 MAX_FILES = 256
 """Read in one go; what is beyond waits for the next."""
 
@@ -31,12 +32,15 @@ MAX_ROWS = 5000
 
 @dataclass(slots=True)
 class Gathered:
-    """`parts` are recorded windows, cut to what was not judged yet; `fresh` were not at all."""
+    """`parts` are recorded windows, cut to what was not judged yet; `fresh` were not at all.
+
+    `damaged` lie where they lay: who uses windows up puts them aside.
+    """
 
     parts: dict[Digest, DriftWindow] = field(default_factory=dict)
     fresh: list[Digest] = field(default_factory=list)
     refused: list[Digest] = field(default_factory=list)
-    damaged: int = 0
+    damaged: list[Entry] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 
     @property
@@ -76,7 +80,7 @@ def gather(
     *,
     since_ms: int | None = None,
 ) -> Gathered:
-    """The windows with anything left to judge, oldest first. Damaged ones are put aside.
+    """The windows with anything left to judge, oldest first. Reads only.
 
     At most MAX_FILES that are new, and the latest MAX_FILES with columns that wait for more.
     """
@@ -96,8 +100,7 @@ def gather(
             window = read_window(folder.read(entry))
             _require_origins(window, reference)
         except Refused as error:
-            folder.put_aside(entry)
-            found.damaged += 1
+            found.damaged.append(entry)
             found.findings.append(_unusable(entry, error))
             continue
         except ModalgateError:
@@ -143,9 +146,9 @@ def _refuse(folder: WindowFolder, entry: Entry, bundle: Bundle) -> Finding:
 def _unusable(entry: Entry, error: Refused) -> Finding:
     where = f" ({error.where})" if error.where else ""
     return Finding(
-        GATE, "window-unusable", f"window {short(entry.window)}", Outcome.WARN,
+        GATE, UNUSABLE, f"window {short(entry.window)}", Outcome.WARN,
         f"{error.what}{where}", "a readable window of the live version",
-        "Look at the disk of the state folder if this comes again; the window is put aside.",
+        "Look at the disk of the state folder if this comes again; the watch puts it aside.",
     )  # fmt: skip
 
 

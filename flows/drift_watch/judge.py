@@ -45,6 +45,7 @@ class Look:
     outcome: Outcome
     verdicts: tuple[Verdict, ...]  # drift, and lineage where rows were new
     explanations: tuple[Explanation, ...] = ()  # of what drifted
+    findings: tuple[Finding, ...] = ()  # of windows that a check could not use; judge nothing
 
 
 def judge(

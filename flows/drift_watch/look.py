@@ -101,10 +101,12 @@ class _Look:
         watched, state = self._watched, self._state
         found = gather(watched.windows, watched.bundle, state.taken, watched.reference)
         self._findings += found.findings
+        for entry in found.damaged:
+            watched.windows.put_aside(entry)
         state = replace(
             state,
             windows_refused=state.windows_refused + len(found.refused),
-            windows_damaged=state.windows_damaged + found.damaged,
+            windows_damaged=state.windows_damaged + len(found.damaged),
             taken=(*state.taken, *(Taken(window) for window in found.refused)),
         )
         minimum = watched.pipeline.gates.drift_minimum_samples
@@ -114,7 +116,7 @@ class _Look:
             self._state = self._waits(state, found, minimum)
             return False
         self._state = self._judge(state, found, columns)
-        return len(found.fresh) + len(found.refused) >= MAX_FILES
+        return len(found.fresh) + len(found.refused) + len(found.damaged) >= MAX_FILES
 
     def _judge(self, state: WatchState, found: Gathered, columns: frozenset[str]) -> WatchState:
         watched, window = self._watched, found.joined(columns)

@@ -85,7 +85,7 @@ class WindowFolder:
         return [entry for entry in self._all() if not entry.damaged]
 
     def read(self, entry: Entry) -> bytes:
-        """The window's bytes. What is damaged is put aside, and not listed again.
+        """The window's bytes. Nothing is moved: what is damaged lies there until it is put aside.
 
         Raises:
             Refused: it cannot be opened, or is not what its name says.
@@ -97,13 +97,9 @@ class WindowFolder:
                 sealed = b""
             else:
                 sealed = path.read_bytes()
-        try:
-            data = unseal(self._key, self._place(entry), sealed)
-            if digest_bytes(data) != entry.window:
-                raise Refused("the window is not what its name says", where=entry.name)
-        except Refused:
-            self.put_aside(entry)
-            raise
+        data = unseal(self._key, self._place(entry), sealed)
+        if digest_bytes(data) != entry.window:
+            raise Refused("the window is not what its name says", where=entry.name)
         return data
 
     def put_aside(self, entry: Entry) -> None:

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from flows.cli.drift_tables import show_look
 from flows.drift_watch.check import check
 from flows.drift_watch.explain import explain_service, explain_window
 from tests.flows.drift_watch.shop import Shop
 from tests.services.gateway.toy import SERVICE
-from validators.contracts.digest import short
+from validators.contracts.digest import plain, short
 from validators.contracts.errors import BadInput, NotFound, Undecided
 from validators.contracts.verdict import Outcome
 
@@ -28,6 +29,42 @@ def test_a_check_judges_what_a_watch_has_judged_and_leaves_it_alone(shop: Shop) 
         made = check(shop.watched())
         assert (made.rows, made.outcome) == (120, Outcome.FAIL)
     assert [item.rows for item in shop.look().looks] == [60]
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_check_names_a_damaged_window_and_leaves_it_for_the_watch_to_count(
+    shop: Shop, others: int
+) -> None:
+    digest = shop.record(shop.draw(60))
+    folder = shop.workspace.home.folder("windows", SERVICE)
+    (path,) = folder.rglob("*.window")
+    path.write_bytes(path.read_bytes()[:100])
+    for _ in range(others):
+        shop.record(shop.draw(60))
+    before = sorted(folder.rglob("*"))
+    for _ in range(2):
+        if others:
+            findings = check(shop.watched()).findings
+        else:
+            with pytest.raises(Undecided) as caught:
+                check(shop.watched())
+            findings = caught.value.attachment["findings"]
+        (finding,) = findings
+        assert (finding.code, finding.subject) == ("window-unusable", f"window {short(digest)}")
+        assert sorted(folder.rglob("*")) == before
+    assert shop.look().state.windows_damaged == 1
+    assert not path.exists()
+    assert path.with_name(path.name + ".damaged").exists()
+    assert shop.look().state.windows_damaged == 1, "it is counted once"
+
+
+def test_a_check_prints_the_damaged_window(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    digest = shop.record(shop.draw(60))
+    (path,) = shop.workspace.home.folder("windows", SERVICE).rglob("*.window")
+    path.write_bytes(b"")
+    shop.record(shop.draw(60))
+    show_look(dict(plain(check(shop.watched())).items()))  # type: ignore[attr-defined]
+    assert short(digest) in capsys.readouterr().out
 
 
 def test_a_check_looks_back_so_far_and_no_further(shop: Shop) -> None:

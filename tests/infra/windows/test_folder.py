@@ -59,7 +59,7 @@ def test_files_are_sealed_and_the_owner_s_alone(folder: WindowFolder, tmp_path: 
     lambda data: data[:40] + bytes([data[40] ^ 1]) + data[41:], lambda data: data + b"x",
     lambda data: b"\x93NUMPY" + data,
 ])  # fmt: skip
-def test_a_damaged_window_is_refused_once_and_put_aside(
+def test_a_damaged_window_is_refused_and_stays_until_it_is_put_aside(
     folder: WindowFolder, tmp_path: Path, damage: object
 ) -> None:
     entry = folder.put(BUNDLE, b"w" * 100)
@@ -67,6 +67,9 @@ def test_a_damaged_window_is_refused_once_and_put_aside(
     path.write_bytes(damage(path.read_bytes()))  # type: ignore[operator]
     with pytest.raises(Refused):
         folder.read(entry)
+    assert [item.name for item in folder.entries()] == [entry.name]
+    assert path.exists(), "reading moves nothing"
+    folder.put_aside(entry)
     assert folder.entries() == []
     assert not path.exists()
     assert path.with_name(path.name + ".damaged").exists()
