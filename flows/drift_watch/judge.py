@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from flows.drift_watch.gather import GATE
 from flows.drift_watch.watched import Watched
 from validators.contracts.digest import Digest
 from validators.contracts.verdict import Finding, Outcome, Verdict, conclude, fold
@@ -16,12 +17,12 @@ from validators.drift.window_file import digest_of
 from validators.lineage.compare import compare_lineage
 from validators.lineage.settings import LineageSettings
 from validators.lineage.summary import JOINT, MODALITIES, LineageSummary, LineageTally, SampleFacts
-from validators.watch.ready import only, samples_of
+from validators.watch.ready import PRESENCE, modalities_of, only, samples_of
 
 LOOK_FORMAT = 1
 MAX_EXPLAINED = 12
-_PRESENCE = "presence."
 _ROWS = "Look at rows"
+_ABSENCE = ("effect.absence.", "p.absence.")
 _NEVER = 2.0  # no effect is larger than 1
 _MIX = ("new-modalities", "absent-modality", "absent-channels")
 
@@ -58,7 +59,9 @@ def judge(
     columns = samples_of(window)
     settings = settings_of(watched)
     parts = comparable_parts(watched.reference, window, settings.minimum_samples)
-    drift = assess_drift(*parts, settings, champion_exists=True)
+    drift = _without_absence(assess_drift(*parts, settings, champion_exists=True))
+    if fresh is not None:
+        drift = _with(drift, absent_modalities(watched, fresh))
     verdicts = [drift] + ([judge_lineage(watched, fresh)] if fresh is not None else [])
     outcome = fold([item.outcome for item in verdicts]) or Outcome.INCONCLUSIVE
     return Look(
@@ -78,6 +81,34 @@ def judge(
         verdicts=tuple(verdicts),
         explanations=_explain(drift, *parts, settings),
     )
+
+
+def absent_modalities(watched: Watched, window: DriftWindow) -> list[Finding]:
+    """The modalities that the data or a branch has, and not one of these requests had."""
+    minimum = watched.pipeline.gates.drift_minimum_samples
+    if window.rows < minimum:
+        return []
+    expected = modalities_of(watched.reference) | {b.modality for b in watched.bundle.branches}
+    return [
+        Finding(
+            GATE, "modality-absent", name, Outcome.WARN,
+            f"none of {window.rows} requests", "at least one, as the data or a branch has it",
+            f"Find out whether what sends {name} still does; where nothing is meant to, pass over.",
+        )
+        for name in sorted(expected - modalities_of(window))
+    ]  # fmt: skip
+
+
+def _with(verdict: Verdict, findings: list[Finding]) -> Verdict:
+    """The verdict with these findings as well."""
+    outcome = fold([verdict.outcome, *(item.outcome for item in findings)]) or verdict.outcome
+    return replace(verdict, outcome=outcome, findings=(*verdict.findings, *findings))
+
+
+def _without_absence(verdict: Verdict) -> Verdict:
+    """The verdict without the figures of what is not judged of requests: how many lack a column."""
+    kept = [item for item in verdict.metrics if not item[0].startswith(_ABSENCE)]
+    return replace(verdict, metrics=tuple(kept))
 
 
 def _explain(
@@ -125,7 +156,7 @@ def comparable_parts(
     categories = {
         name
         for name in {*reference.categories} & {*live.categories}
-        if not name.startswith(_PRESENCE)
+        if not name.startswith(PRESENCE)
     }
 
     def part(window: DriftWindow) -> DriftWindow:
@@ -174,9 +205,9 @@ def _facts(window: DriftWindow) -> Iterator[SampleFacts]:
         yield SampleFacts(
             tags={name: word for name in window.tags if (word := words[name][row])},
             modalities=[
-                name.removeprefix(_PRESENCE)
+                name.removeprefix(PRESENCE)
                 for name in window.categories
-                if name.startswith(_PRESENCE) and words[name][row] == "yes"
+                if name.startswith(PRESENCE) and words[name][row] == "yes"
             ],
             brightness=(float(bright.values[row]),) if bright and bright.present[row] else (),
         )

@@ -18,6 +18,9 @@ from validators.drift.window import DriftWindow, take
 EMBEDDING = "embedding."
 """Before the modality's name, where columns of all kinds are named together."""
 
+PRESENCE = "presence."
+"""Before the modality's name: the category of which rows have it, `yes` or `no`."""
+
 
 def samples_of(window: DriftWindow) -> dict[str, int]:
     """How many rows each column has a value in: descriptors by name, embeddings as `embedding.x`.
@@ -27,6 +30,16 @@ def samples_of(window: DriftWindow) -> dict[str, int]:
     counts = {name: int(column.present.sum()) for name, column in window.descriptors.items()}
     counts |= {EMBEDDING + name: len(column) for name, column in window.embeddings.items()}
     return {name: count for name, count in counts.items() if count}
+
+
+def modalities_of(window: DriftWindow) -> set[str]:
+    """The modalities that any row has, by its presence, its vectors or its measures."""
+    there = {
+        name.removeprefix(PRESENCE)
+        for name, column in window.categories.items()
+        if name.startswith(PRESENCE) and "yes" in column.counts()
+    }
+    return there | {name.removeprefix(EMBEDDING).partition(".")[0] for name in samples_of(window)}
 
 
 def ready_columns(

@@ -94,9 +94,12 @@ class Shop:
 
     def draw(
         self, rows: int, *, shift: float = 0.0, audio: int = 0, tags: str | None = None,
-        origin: VectorOrigin | None = None,
+        origin: VectorOrigin | None = None, some: tuple[str, ...] = ("audio", "text"),
     ) -> DriftWindow:  # fmt: skip
-        """A window of requests with pictures, the first few with speech; `shift` in deviations."""
+        """A window of requests with pictures, the first few with speech; `shift` in deviations.
+
+        The first has a medium of each of `some`.
+        """
         chance = self.chance
         loud = chance.normal(-20, 3, rows)
         if rows != REFERENCE_ROWS:
@@ -109,7 +112,10 @@ class Shop:
                 "image.brightness": Scalars.of(chance.normal(120 + 20 * shift, 20, rows)),
                 "audio.rms_db": Scalars.of(loud),
             },
-            categories={"presence.image": Categories.of(["yes"] * rows)},
+            categories={
+                "presence.image": Categories.of(["yes"] * rows),
+                **{f"presence.{n}": Categories.of(["yes"] + ["no"] * (rows - 1)) for n in some},
+            },
             embeddings={
                 "image": Embedded(vectors, np.arange(rows), "own", origin or self.origin)
             },
@@ -145,5 +151,6 @@ def training() -> Dataset:
     media = (
         Media("audio", digest_bytes(b"a"), "audio/wav"),
         Media("image", digest_bytes(b"i"), "image/png", (("brightness", 120.0),)),
+        Media("text", digest_bytes(b"t"), "text/plain"),
     )
     return Dataset(tuple(Sample(f"s{n}", media, tags) for n in range(60)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -145,6 +146,30 @@ def test_a_new_version_ends_the_alarm_of_the_one_before(shop: Shop) -> None:
     shop.record(shop.draw(60))
     (made,) = shop.look().looks
     assert (made.champion, made.outcome) == (shop.bundle.digest, Outcome.PASS)
+
+
+def test_a_modality_that_does_not_come_at_all_warns_and_alarms_nobody(shop: Shop) -> None:
+    shop.record(shop.draw(20, some=()))
+    shop.record(shop.draw(20, some=("text",)))
+    looked = shop.look()
+    (made,) = looked.looks
+    assert made.outcome is Outcome.WARN
+    found = {(item.code, item.subject) for item in looked.findings}
+    assert found == {("modality-absent", "audio")}, "text came in one of two windows"
+    assert looked.state.alarm.history == (Outcome.WARN,)
+    assert shop.sink.told == []
+
+
+def test_how_many_requests_lack_a_modality_is_neither_judged_nor_shown(shop: Shop) -> None:
+    window = shop.draw(60)
+    image = window.embeddings["image"]
+    half = replace(image, vectors=image.vectors[:30], rows=image.rows[:30])
+    shop.record(replace(window, embeddings={"image": half}))
+    (made,) = shop.look().looks
+    assert made.outcome is Outcome.PASS
+    names = [name for name, _ in made.verdicts[0].metrics]
+    assert "effect.embedding.image" in names
+    assert not [name for name in names if "absence." in name]
 
 
 def test_channels_that_training_never_saw_fail(shop: Shop) -> None:
