@@ -9,7 +9,8 @@ that is naive or impossible, another kind of clock than before.
 
 Anomalies, by line (from 1):
     backwards-step: earlier than the line before; it is left out.
-    timezone-jump: the zone changes within the stream.
+    timezone-jump: the zone changes within the stream, or a stream of under a minute a line steps on
+        by just so many quarters of an hour as zones lie apart; it is kept.
     leap-second: within 23:59:60; it is at the midnight that ends it.
     repeated-time: the same moment as the line before; it is kept.
     channels-changed: other channels than the first line's; it is kept.
@@ -37,6 +38,9 @@ from validators.contracts.errors import BadInput, TooLarge
 from validators.contracts.strict_json import parse_strictly
 
 _PEEKED = 64  # lines that say what the channels are, and how often they come
+_QUARTER_MS = 900_000
+_MOST_QUARTERS = 26 * 4  # from UTC-12 to UTC+14
+_DENSE_MS = 60_000
 _NAME = re.compile(r"[A-Za-z_][\w.\-]{0,31}", re.ASCII)
 
 
@@ -56,6 +60,7 @@ class _Lines(Decoding):
     def __init__(self, file: MediaFile, limits: MediaLimits, form: Form) -> None:
         super().__init__(file, limits, form.modality or self._default)
         self._count = 0
+        self._step_ms = math.inf  # the latest
         self._span: tuple[float, float] | None = None
         self._peeked = tuple(itertools.islice(self._peek(), _PEEKED))
 
@@ -92,13 +97,24 @@ class _Lines(Decoding):
         if instant.zone_minutes != before.zone_minutes:
             apart = (instant.zone_minutes or 0) - (before.zone_minutes or 0)
             self._log.add("timezone-jump", number, instant.ms, f"{apart:+d} minutes")
+        elif quarters := self._quarters(instant.ms - before.ms):
+            detail = f"{15 * quarters:+d} minutes, and the zone is said to be the same"
+            self._log.add("timezone-jump", number, instant.ms, detail)
         if instant.ms < before.ms:
             detail = f"{before.ms - instant.ms:.3f} ms back, left out"
             self._log.add("backwards-step", number, instant.ms, detail)
             return False
         if instant.ms == before.ms:
             self._log.add("repeated-time", number, instant.ms, "kept")
+        self._step_ms = (instant.ms - before.ms) or self._step_ms
         return True
+
+    def _quarters(self, step_ms: float) -> int:
+        """How many quarters of an hour a step makes that looks like another zone, or 0."""
+        quarters = round(step_ms / _QUARTER_MS)
+        beside = abs(step_ms - quarters * _QUARTER_MS)
+        dense = self._step_ms < _DENSE_MS and beside <= 2 * self._step_ms
+        return quarters if dense and 1 <= abs(quarters) <= _MOST_QUARTERS else 0
 
     def _notice(self, line: _Line) -> None:
         if line.instant.leap_second:

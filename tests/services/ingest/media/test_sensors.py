@@ -91,6 +91,25 @@ def test_a_zone_that_jumps_is_named(tmp_path: Path) -> None:
     assert [found.detail for found in track.anomalies][:2] == ["-60 minutes", "+60 minutes"]
 
 
+@pytest.mark.parametrize(
+    ("jump_ms", "said"),
+    [(3_600_000, "+60 minutes"), (5.75 * 3_600_000, "+345 minutes"), (3_000_000, None)],
+)  # fmt: skip
+def test_a_step_of_whole_zones_in_a_dense_stream_is_named(
+    tmp_path: Path, jump_ms: float, said: str | None
+) -> None:
+    lines = [reading(at * 100 + (jump_ms if at >= 50 else 0)) for at in range(100)]
+    track, items = read(write(tmp_path / "a", lines))
+    assert len(items) == 100
+    assert codes(track) == ([("timezone-jump", 51)] if said else [])
+    assert said is None or track.anomalies[0].detail.startswith(said)
+
+
+def test_a_reading_every_quarter_of_an_hour_is_no_change_of_zone(tmp_path: Path) -> None:
+    track, _ = read(write(tmp_path / "a", [reading(at * 900_000) for at in range(20)]))
+    assert codes(track) == []
+
+
 def test_a_leap_second_is_named_and_time_does_not_go_back(tmp_path: Path) -> None:
     lines = [
         reading("2016-12-31T23:59:59.5Z"),
