@@ -24,7 +24,7 @@ from validators.contracts.verdict import Finding, Outcome
 from validators.drift.window import DriftWindow
 from validators.watch.alarm import AlarmState, Told, judged, looked, replaced
 from validators.watch.ready import ready_columns, samples_of
-from validators.watch.state import Taken, WatchState, with_features
+from validators.watch.state import Taken, WatchState, known_to_next, with_features
 
 MAX_ROUNDS = 8
 """Of one look: more windows than these wait for the next one."""
@@ -93,7 +93,9 @@ class _Look:
             return
         alarm, told = replaced(state.alarm, self._now_ms)
         before = state.alarm
-        self._state = replace(state, champion=bundle, alarm=alarm, taken=(), features=())
+        own = {item.window for item in self._watched.windows.entries() if item.bundle == bundle}
+        taken = known_to_next(state.taken, own)
+        self._state = replace(state, champion=bundle, alarm=alarm, taken=taken, features=())
         self._tell(told, before, [], "another version serves")
 
     def _round(self) -> bool:
@@ -107,7 +109,7 @@ class _Look:
             state,
             windows_refused=state.windows_refused + len(found.refused),
             windows_damaged=state.windows_damaged + len(found.damaged),
-            taken=(*state.taken, *(Taken(window) for window in found.refused)),
+            taken=(*state.taken, *(Taken(window, refused=True) for window in found.refused)),
         )
         minimum = watched.pipeline.gates.drift_minimum_samples
         known = frozenset(samples_of(watched.reference))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
 from validators.contracts.alerts import Alert
@@ -17,10 +18,27 @@ _ABSENCE = "absence."  # how many rows lack a column is not judged of live traff
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A recorded window that was judged, but for the columns that wait for more samples."""
+    """A recorded window that was judged, but for the columns that wait for more samples.
+
+    Or that was refused, as one of a version that was not live.
+    """
 
     window: Digest
     waiting: tuple[str, ...] = ()
+    refused: bool = False
+
+
+def known_to_next(taken: Iterable[Taken], own: Collection[Digest]) -> tuple[Taken, ...]:
+    """What the watch of the next live version need not look at again, `own` being its windows.
+
+    What was judged stays judged, and waits for no more samples: another reference is in force. What
+    was refused stays refused, but for the windows that the next version recorded as a canary.
+    """
+    return tuple(
+        Taken(item.window, refused=item.refused)
+        for item in taken
+        if not (item.refused and item.window in own)
+    )
 
 
 @dataclass(frozen=True, slots=True)

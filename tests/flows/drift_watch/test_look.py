@@ -142,10 +142,27 @@ def test_a_new_version_ends_the_alarm_of_the_one_before(shop: Shop) -> None:
     assert looked.told == (Told.ENDED,)
     assert looked.looks == ()
     assert codes(looked) == {"other-version"}
+    assert looked.state.windows_refused == 1, "what was judged before is not told again"
     assert "another version serves" in shop.sink.told[-1].summary
     shop.record(shop.draw(60))
     (made,) = shop.look().looks
     assert (made.champion, made.outcome) == (shop.bundle.digest, Outcome.PASS)
+
+
+def test_what_a_canary_recorded_is_judged_once_it_is_live(shop: Shop) -> None:
+    first = shop.version
+    shop.record(shop.draw(60))
+    shop.look()
+    second = shop.release("2", certificate=digest_bytes(b"another release"))
+    shop.record(shop.draw(60))
+    shop.version = first
+    assert codes(shop.look()) == {"other-version"}
+    shop.version = second
+    (made,) = shop.look().looks
+    assert made.champion == second.bundle
+    shop.version = first
+    back = shop.look()
+    assert (back.looks, back.findings) == ((), ()), "each was judged once"
 
 
 def test_a_modality_that_does_not_come_at_all_warns_and_alarms_nobody(shop: Shop) -> None:
