@@ -116,8 +116,8 @@ def _gates(run: Release) -> tuple[ModelVersion, Bundle]:
     redacted = data.deidentify(run, raw)
     certificate = data.certify(run, redacted)
     clean = redacted.dataset
-    fitting.require_held_out(pipeline, clean)
     data.check_quality(run, clean)
+    fitting.require_held_out(pipeline, clean)
 
     waiting = {entry.name: engines.export.submit(run, entry) for entry in pipeline.encoders}
     exported = {name: future.result() for name, future in waiting.items()}
