@@ -37,7 +37,7 @@ def check_now(
 
     def work() -> Document:
         made = check(Watched.open(Workspace.open(), service), hours)
-        document = dict(plain(made).items())  # type: ignore[attr-defined]
+        document = dict(plain(made).items())
         _stop(max(made.verdicts, key=lambda item: item.outcome.severity), document)
         return document
 

@@ -29,11 +29,11 @@ def show_look(document: Document) -> None:
     )
     console.print(f"reference   {short(look['reference'])} of bundle {short(look['champion'])}")
     console.print(f"outcome     [{COLOURS[outcome]}]{outcome}[/]")
-    verdicts = list(plain(look["verdicts"]))  # type: ignore[call-overload]
-    unused = list(plain(list(look.get("findings", ()))))  # type: ignore[call-overload]
+    verdicts = list(plain(look["verdicts"]))
+    unused = list(plain(list(look.get("findings", ()))))
     show_findings(unused + [finding for verdict in verdicts for finding in verdict["findings"]])
     said = {finding["remedy"] for verdict in verdicts for finding in verdict["findings"]}
-    for item in plain(list(look.get("explanations", ()))):  # type: ignore[attr-defined]
+    for item in plain(list(look.get("explanations", ()))):
         for sentence in [text for text in item["sentences"] if text not in said]:
             console.print(f"  {escape(sentence)}", soft_wrap=True)
     _show_figures(verdicts[0])
@@ -41,7 +41,7 @@ def show_look(document: Document) -> None:
 
 def show_findings(findings: Any) -> None:
     """Findings, the gravest first, each with what to do."""
-    rows = sorted(plain(list(findings)), key=lambda item: _rank(item["outcome"]))  # type: ignore[call-overload]
+    rows = sorted(plain(list(findings)), key=lambda item: _rank(item["outcome"]))
     for item in rows[:_SHOWN]:
         outcome = item["outcome"]
         name = item.get("finding") or f"{item['gate']}/{item['code']}/{item['subject']}"
@@ -91,10 +91,10 @@ def show_explained(document: Document) -> None:
         console.print(f"{document['service']}: {alarm}; decided windows: {history}")
         if document["message"]:
             console.print(f"            {escape(document['message'])}")
-        for item in plain(document["judged"]):  # type: ignore[attr-defined]
+        for item in plain(document["judged"]):
             console.print(f"  {short(item['window'])}  {_time(item['at_ms'])}  {item['outcome']}")
     if "look" in document:
-        show_look(plain(document["look"]))  # type: ignore[arg-type]
+        show_look(plain(document["look"]))
 
 
 def show_schedule(document: Document) -> None:

@@ -32,7 +32,7 @@ def show_gates(console: Console, verdicts: Iterable[Mapping[str, Any]]) -> None:
         table.add_row(
             verdict["gate"],
             f"[{COLOURS[outcome]}]{outcome}[/]",
-            _findings(list(plain(verdict["findings"]))),  # type: ignore[call-overload]
+            _findings(list(plain(verdict["findings"]))),
         )
     console.print(table)
 

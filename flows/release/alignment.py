@@ -8,7 +8,7 @@ from pathlib import Path
 from flows.release.run import Release
 from services.ingest.alignment_log import AlignmentLog, StageWriter
 from services.ingest.alignment_reader import BadLine, read_events
-from validators.contracts.dataset import Dataset, Media
+from validators.contracts.dataset import RECORDING_TAG, Dataset, Media
 
 
 def alignment_log_path(release: Release) -> Path:
@@ -38,7 +38,8 @@ def log_samples(release: Release, stage: str, dataset: Dataset, spent_ms: list[f
     on its recording's time base that ingest gave it.
     """
     path = alignment_log_path(release)
-    places = _places(path)
+    recorded = any(RECORDING_TAG in sample.tag_map() for sample in dataset.samples)
+    places = _places(path) if recorded else {}
     with path.open("ab") as stream:
         writer = StageWriter(AlignmentLog(stream), stage, release.trace_id)
         for sample, spent in zip(dataset.samples, spent_ms, strict=True):

@@ -61,7 +61,7 @@ class Embedder:
             BadInput: there is none.  Blocked: an answer that is not finite.
         """
         assert branch.adapter is not None  # noqa: S101 chosen so by the caller
-        pairs = tuple(s for s in clean.samples if s.find(branch.modality) and _caption_of(s))
+        pairs = pairs_of(branch, clean)
         if not pairs:
             raise BadInput(
                 f"no sample has both a caption and the modality {branch.modality}",
@@ -159,7 +159,7 @@ def require_held_out(pipeline: Pipeline, clean: Dataset) -> None:
     for branch in pipeline.branches:
         if branch.adapter is None or branch.modality == TARGET_MODALITY:
             continue
-        pairs = [s for s in clean.samples if s.find(branch.modality) and _caption_of(s)]
+        pairs = pairs_of(branch, clean)
         held_out = held_out_of(pairs)
         fitted = int((~held_out).sum())
         if not pairs or resolve(branch.adapter, fitted).kind != "ridge" or 0 < fitted < len(pairs):
@@ -188,8 +188,13 @@ def held_out_of(pairs: Sequence[Sample]) -> npt.NDArray[np.bool_]:
     return np.array([share < HELD_OUT_SHARE for share in shares])
 
 
-def _caption_of(sample: Sample) -> bool:
-    return sample.find(TARGET_MODALITY) is not None
+def pairs_of(branch: Branch, clean: Dataset) -> tuple[Sample, ...]:
+    """The samples that have the branch's modality and a caption."""
+    return tuple(
+        sample
+        for sample in clean.samples
+        if sample.find(branch.modality) and sample.find(TARGET_MODALITY)
+    )
 
 
 def _class_names(branch: Branch) -> Sequence[str]:

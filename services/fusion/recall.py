@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from validators.compatibility.estimates import wilson_bounds
 from validators.contracts.errors import BadInput
-
-Z_95 = 1.959963984540054
-"""Two-sided 95 % quantile of the normal distribution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +62,15 @@ def recall_at_k(
     return Recall(k, len(queries), hits, len(catalogue), chance, low, high)
 
 
-def wilson_interval(hits: int, trials: int, z: float = Z_95) -> tuple[float, float]:
-    """The score interval of a proportion (Wilson, 1927): honest near 0 and 1 and for few trials.
+def wilson_interval(hits: int, trials: int) -> tuple[float, float]:
+    """The 95 % score interval of a counted proportion; see `wilson_bounds`.
 
     Raises:
         BadInput: no trial, or hits outside 0..trials.
     """
     if trials < 1 or not 0 <= hits <= trials:
         raise BadInput(f"{hits} of {trials} is not a proportion", where="recall")
-    share, spread = hits / trials, z * z / trials
-    centre = (share + spread / 2) / (1 + spread)
-    reach = z * math.sqrt(share * (1 - share) / trials + spread / (4 * trials)) / (1 + spread)
-    # Rounding may put a bound on the wrong side of the share where the two meet, at 0 and 1.
-    return max(0.0, min(share, centre - reach)), min(1.0, max(share, centre + reach))
+    return wilson_bounds(hits / trials, trials)
 
 
 def _chance(items: int, matches: int, k: int) -> float:

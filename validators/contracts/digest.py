@@ -14,7 +14,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping
-from typing import NewType
+from typing import Any, NewType
 
 from validators.contracts.errors import BadInput
 
@@ -60,7 +60,7 @@ def short(digest: str) -> str:
     return digest.removeprefix("sha256:")[:12]
 
 
-def plain(value: object) -> object:
+def plain(value: object) -> Any:
     """The value as JSON's own types: dataclasses as objects, enums by value, tuples as arrays."""
     if isinstance(value, enum.Enum):
         return plain(value.value)

@@ -18,6 +18,7 @@ Anomalies, by line (from 1):
 
 from __future__ import annotations
 
+import abc
 import itertools
 import math
 import re
@@ -51,7 +52,7 @@ class _Line:
     content: Mapping[str, float] | str
 
 
-class _Lines(Decoding):
+class _Lines(Decoding, abc.ABC):
     """What both kinds share: lines of one file, at times that do not go back."""
 
     _field = ""
@@ -166,8 +167,9 @@ class _Lines(Decoding):
             self._stop(number, f"{error.reason}: {error.detail}")
         return _Line(number, instant, self._content(value[self._field], number))
 
+    @abc.abstractmethod
     def _content(self, value: Any, number: int) -> Mapping[str, float] | str:
-        raise NotImplementedError
+        """What the line says beside its time. Raises BadInput where that is nothing of the kind."""
 
     def _where(self, number: int) -> str:
         return f"{self._file.name}, line {number}"
