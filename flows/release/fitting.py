@@ -185,7 +185,7 @@ def held_out_of(pairs: Sequence[Sample]) -> npt.NDArray[np.bool_]:
         found.get(RECORDING_TAG) or sample.media for found, sample in zip(tags, pairs, strict=True)
     ]
     shares = [int(digest_value("split", part)[7:15], 16) / 2**32 for part in parts]
-    return np.array([share < HELD_OUT_SHARE for share in shares])
+    return np.array([share < HELD_OUT_SHARE for share in shares], bool)
 
 
 def pairs_of(branch: Branch, clean: Dataset) -> tuple[Sample, ...]:

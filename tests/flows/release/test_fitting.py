@@ -58,6 +58,11 @@ def test_data_of_which_nothing_could_be_held_out_is_refused_before_the_work(
         require_held_out(pipeline, clean)
 
 
+def test_data_without_a_pair_is_left_to_the_fit_that_names_it() -> None:
+    branch = Branch("image", "image", AdapterEntry("ridge", "features", "minilm"))
+    require_held_out(dataclasses.replace(storefront(), branches=(branch,)), Dataset(()))
+
+
 def test_samples_of_one_recording_fall_on_one_side() -> None:
     def cut(recording: str, number: int) -> Sample:
         media = (Media("image", digest_bytes(f"{recording} {number}".encode()), "image/png"),)
